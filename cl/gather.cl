@@ -43,7 +43,8 @@ KERNEL void gather(__global BITS *target, __global const BITS *data,
     bool is_in_range = true;
     long selected = 0;
     index_position += p.index_offset;
-    REPEAT (i, COMPONENTS) {
+    REPEAT(i, COMPONENTS)
+    {
         long index = (long)indices[index_position + i * p.component_stride];
         index += (index >> 63) & p.axis_extents[i];
         is_in_range = is_in_range && (ulong)index < (ulong)p.axis_extents[i];

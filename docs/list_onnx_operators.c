@@ -46,6 +46,9 @@ static const char *rule_text(enum operand_rule rule)
         return "any; integers of rank 2 and more";
     case RULE_GATHER:
         return "data any, integers of rank 2 and more; indices i32 or i64";
+    case RULE_SCATTER:
+        return "data any, integers of rank 2 and more, f32 with a reduction;"
+               " indices i32 or i64";
     case RULE_ARG:
         return "f32 to i64";
     case RULE_SHAPE:

@@ -183,6 +183,20 @@ struct tandem_tensor_desc {
  *                  data from ints[0] on; data and indices share the ints[0]
  *                  axes before these.  A negative index counts from the end; an
  *                  index out of range gives NaN (float dtypes) or 0
+ *   SCATTER        inputs data, i32 or i64 indices and updates: a copy of data
+ *                  in which updates replace the elements at the indices, as in
+ *                  ONNX.  scatter_elements: along axis ints[0]; indices and
+ *                  updates have one shape, with the rank of data, and are not
+ *                  longer than data along other axes.  scatter_nd: the last
+ *                  axis of indices has 1 or more positions, in the first axes
+ *                  of data; updates have the other axes of indices, and then
+ *                  the other axes of data.  The last attribute, reduction, is
+ *                  0 (none), 1 (add), 2 (mul), 3 (min) or 4 (max).  0: dtypes
+ *                  like COPY, and the last of several updates of an element
+ *                  wins.  1 to 4: F; updates of an element are combined with
+ *                  it one after the other, and each result is rounded.  The
+ *                  order of updates is row-major.  A negative index counts from
+ *                  the end; an update with an index out of range is skipped
  *   ONE_HOT        i32 or i64 indices, and two values of any dtype: off, on.
  *                  The output has another axis ints[0] of length ints[1].  A
  *                  negative index counts from the end; an index out of range
@@ -214,6 +228,7 @@ X(GATHER,        16, gather) \
 X(GEMM,          17, gemm) \
 X(NORM,          19, norm) \
 X(CUMSUM,        20, cumsum) \
+X(SCATTER,       21, scatter) \
 X(CONCAT,        24, concat) \
 X(PAD,           25, pad) \
 X(ONE_HOT,       26, one_hot) \
@@ -356,6 +371,8 @@ X(TRANSPOSE,  72, "transpose",  TRANSPOSE, 1, 1, "perm", 0, "", 0, STRIDED, EXAC
 X(GATHER,     73, "gather",     GATHER, 2, 1, "axis", 1, "", 0, GATHER, EXACT, 0, 1, "data[index] along axis") \
 X(GATHER_ELEMENTS, 74, "gather_elements", GATHER, 2, 1, "axis", 1, "", 0, GATHER, EXACT, 0, 1, "data[p], where index[p] replaces the position p along axis") \
 X(GATHER_ND,  75, "gather_nd",  GATHER, 2, 1, "batch_dims", 1, "", 0, GATHER, EXACT, 0, 1, "data[batch, index] for each vector in the last axis of indices") \
+X(SCATTER_ELEMENTS, 76, "scatter_elements", SCATTER, 3, 1, "axis,reduction", 2, "", 0, GATHER, EXACT, 0, 1, "data; y[p] = reduction(y[p], updates[i]) in the order of i, p is i with index[i] as position along axis; partial results may be flushed to zero") \
+X(SCATTER_ND, 77, "scatter_nd", SCATTER, 3, 1, "reduction", 1, "", 0, GATHER, EXACT, 0, 1, "data; y[index] = reduction(y[index], updates[i]) for each vector in the last axis of indices, in order; partial results may be flushed to zero") \
 X(TILE,       79, "tile",       PAD, 1, 1, "repeats", 0, "", 0, STRIDED, EXACT, 0, 1, "x repeated along each axis") \
 X(SUM,        80, "reduce_sum",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x; 0 if empty") \
 X(MEAN,       81, "reduce_mean", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x / n; NaN if empty") \
@@ -767,7 +784,8 @@ struct tandem_backend {
     /* Required [blocks only to compile]. Enqueues the operator. op and the
      * descriptors may be changed on return. An output of class UNARY to
      * TERNARY, GRADIENT or OPTIMIZER may be exactly one of its inputs: same
-     * buffer, offset, shape and strides. Any other output that shares a byte
+     * buffer, offset, shape and strides. An output of class SCATTER may be
+     * exactly input 0. Any other output that shares a byte
      * with an input, an output or itself is TANDEM_INVALID_ARGUMENT. Disjoint
      * slices of one tensor, also transposed, are accepted. With other strides,
      * a plugin that is not sure may report an overlap. */

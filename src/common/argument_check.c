@@ -134,8 +134,9 @@ static enum tandem_status check_output(const struct op_call *call,
                               name, number);
     for (uint32_t i = 0; i < output; i++) {
         const struct tandem_tensor_desc *other = op_call_operand(call, i);
-        bool in_place = i < call->input_count &&
-                        op_class_get(call->info->op_class)->in_place;
+        bool in_place =
+            i < call->input_count &&
+            (op_class_get(call->info->op_class)->in_place >> i & 1u) != 0;
         if (other == NULL || (in_place && tensors_same(other, tensor)) ||
             !tensors_overlap(&ranges[output], &ranges[i]))
             continue;

@@ -242,6 +242,68 @@ void space_gather(struct iteration_space *out, struct indexed_axes *out_axes,
     close_axes(out);
 }
 
+void space_scatter(struct scatter_spaces *out, const struct tandem_op *op,
+                   const struct tandem_tensor_desc *output,
+                   const struct tandem_tensor_desc *indices,
+                   const struct tandem_tensor_desc *updates)
+{
+    const bool nd = op->id == TANDEM_OP_SCATTER_ND;
+    const uint32_t last = indices->rank - 1;
+    const uint32_t count = nd ? (uint32_t)indices->shape[last] : 1;
+    int64_t axis = nd ? 0 : op->ints[0], numbers = 1;
+    uint32_t first = (uint32_t)(axis < 0 ? axis + output->rank : axis);
+    int64_t slot_strides[TANDEM_MAX_RANK] = {0};
+    int64_t number_strides[TANDEM_MAX_RANK] = {0};
+    indexed_axes_set(&out->axes, output, first, count);
+    if (count > 1)
+        out->axes.component_stride = indices->strides[last];
+    start(&out->all, 5);
+    start(&out->numbered, 2);
+    start(&out->kept, 3);
+    start(&out->reached, 4);
+    out->slots = 1;
+    for (uint32_t i = nd ? count : output->rank; i-- > 0;) {
+        slot_strides[i] = out->slots;
+        out->slots *= nd || i == first ? output->shape[i] : updates->shape[i];
+    }
+    for (uint32_t i = 0; i < count; i++)
+        out->slot_strides[i] = slot_strides[first + i];
+    for (uint32_t i = nd ? last : first + 1; i-- > (nd ? 0 : first);) {
+        number_strides[i] = numbers;
+        numbers *= updates->shape[i];
+    }
+    for (uint32_t i = 0; i < updates->rank; i++) {
+        bool numbered = nd ? i < last : i == first;
+        uint32_t own = nd ? i - last + count : i;
+        int64_t update = updates->strides[i], extent = updates->shape[i];
+        int64_t index = nd && !numbered ? 0 : indices->strides[i];
+        int64_t to = numbered ? 0 : output->strides[own];
+        int64_t slot = numbered ? 0 : slot_strides[own];
+        append_axis(&out->all, extent,
+                    (int64_t[]){to, update, index, slot, number_strides[i]});
+        if (numbered)
+            append_axis(&out->numbered, extent, (int64_t[]){update, index});
+        else
+            append_axis(&out->kept, extent, (int64_t[]){to, update, index});
+    }
+    for (uint32_t i = 0; i < output->rank; i++) {
+        bool indexed = i >= first && i < first + count;
+        uint32_t own = nd ? i - count + last : i;
+        int64_t to = output->strides[i];
+        if (indexed)
+            append_axis(&out->reached, output->shape[i],
+                        (int64_t[]){to, 0, 0, slot_strides[i]});
+        else
+            append_axis(&out->reached, updates->shape[own],
+                        (int64_t[]){to, updates->strides[own],
+                                    nd ? 0 : indices->strides[own], 0});
+    }
+    close_axes(&out->all);
+    close_axes(&out->numbered);
+    close_axes(&out->kept);
+    close_axes(&out->reached);
+}
+
 void space_permute(struct tandem_tensor_desc *out,
                    const struct tandem_tensor_desc *input,
                    const int64_t *permutation)

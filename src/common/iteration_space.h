@@ -89,6 +89,29 @@ void space_gather(struct iteration_space *out, struct indexed_axes *out_axes,
                   const struct tandem_tensor_desc *indices,
                   const struct tandem_tensor_desc *output);
 
+/* Spaces of an operator of class SCATTER. Operands are in brackets. An update
+ * has a number: updates with different numbers can address the same element.
+ * An element has a slot: updates that address the same slot and are at the same
+ * place in `kept` address the same element. */
+struct scatter_spaces {
+    /* All updates [output, updates, indices, slots, numbers]. */
+    struct iteration_space all;
+    /* Updates by number, in row-major order [updates, indices]. */
+    struct iteration_space numbered;
+    /* Updates with the same number [output, updates, indices]. */
+    struct iteration_space kept;
+    /* Elements that updates can address [output, updates, indices, slots].
+     * `slots` leaves out the places in `kept`. */
+    struct iteration_space reached;
+    struct indexed_axes axes;              /* the axes of the output */
+    int64_t slot_strides[TANDEM_MAX_RANK]; /* of these axes */
+    int64_t slots;                         /* number of slots */
+};
+void space_scatter(struct scatter_spaces *out, const struct tandem_op *op,
+                   const struct tandem_tensor_desc *output,
+                   const struct tandem_tensor_desc *indices,
+                   const struct tandem_tensor_desc *updates);
+
 /* Sets *out to `input` with its axes permuted, for the operator TRANSPOSE. */
 void space_permute(struct tandem_tensor_desc *out,
                    const struct tandem_tensor_desc *input,

@@ -122,6 +122,18 @@ bool shape_broadcasts(const struct tandem_tensor_desc *from,
     return true;
 }
 
+bool shape_append(struct tandem_tensor_desc *out,
+                  const struct tandem_tensor_desc *from, uint32_t first,
+                  uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        if (out->rank == TANDEM_MAX_RANK)
+            return false;
+        out->shape[out->rank++] = from->shape[i];
+    }
+    return true;
+}
+
 void example_input(struct op_example *out, uint32_t rank, const int64_t *shape)
 {
     struct tandem_tensor_desc *input = &out->inputs[out->input_count++];

@@ -71,6 +71,11 @@ static inline void shape_copy(struct tandem_tensor_desc *out,
     for (uint32_t i = 0; i < from->rank; i++)
         out->shape[i] = from->shape[i];
 }
+/* Appends axes first to end - 1 of a tensor to the shape of *out. Returns false
+ * if the rank would exceed the maximum. */
+bool shape_append(struct tandem_tensor_desc *out,
+                  const struct tandem_tensor_desc *from, uint32_t first,
+                  uint32_t end);
 
 /* Appends an input to an example. */
 void example_input(struct op_example *out, uint32_t rank, const int64_t *shape);

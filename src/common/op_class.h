@@ -47,6 +47,8 @@ enum op_example_shape {
     OP_EXAMPLE_CUBE        /* m, n and k of a matrix product */
 };
 
+#define IN_PLACE_ANY_INPUT UINT32_MAX
+
 /* The dtype rule is one letter per operand. If there are more operands than
  * letters, the last letter is repeated.
  *   f  a dtype that kernels compute in, equal for all operands with f or any
@@ -61,8 +63,9 @@ struct op_class {
     /* Returns input_dtypes of an operator. NULL means that they are equal for
      * all operators of the class. */
     const char *(*op_input_dtypes)(uint32_t op);
-    bool in_place; /* an output may be exactly one of the inputs */
-    bool scalars;  /* NULL inputs are scalars, if there are several inputs */
+    /* Bit i is set if an output may be exactly input i. */
+    uint32_t in_place;
+    bool scalars; /* NULL inputs are scalars, if there are several inputs */
     /* The number of inputs in the operator table is a minimum. */
     bool variadic;
     bool equal_shapes; /* all inputs have the shape of input 0 */

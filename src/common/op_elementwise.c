@@ -61,28 +61,28 @@ static const char *ternary_input_dtypes(uint32_t op)
 
 const struct op_class op_class_unary = {.input_dtypes = "f",
                                         .output_dtypes = "f",
-                                        .in_place = true,
+                                        .in_place = IN_PLACE_ANY_INPUT,
                                         .strided_cost = true,
                                         .check = unary_check,
                                         .example = unary_example};
 
 const struct op_class op_class_binary = {.input_dtypes = "f",
                                          .output_dtypes = "f",
-                                         .in_place = true,
+                                         .in_place = IN_PLACE_ANY_INPUT,
                                          .scalars = true,
                                          .strided_cost = true,
                                          .infer = broadcast_infer};
 
 const struct op_class op_class_compare = {.input_dtypes = "f",
                                           .output_dtypes = "b",
-                                          .in_place = true,
+                                          .in_place = IN_PLACE_ANY_INPUT,
                                           .scalars = true,
                                           .strided_cost = true,
                                           .infer = broadcast_infer};
 
 const struct op_class op_class_logical = {.input_dtypes = "b",
                                           .output_dtypes = "b",
-                                          .in_place = true,
+                                          .in_place = IN_PLACE_ANY_INPUT,
                                           .scalars = true,
                                           .strided_cost = true,
                                           .infer = broadcast_infer};
@@ -90,14 +90,14 @@ const struct op_class op_class_logical = {.input_dtypes = "b",
 const struct op_class op_class_ternary = {.op_input_dtypes =
                                               ternary_input_dtypes,
                                           .output_dtypes = "f",
-                                          .in_place = true,
+                                          .in_place = IN_PLACE_ANY_INPUT,
                                           .scalars = true,
                                           .strided_cost = true,
                                           .infer = broadcast_infer};
 
 const struct op_class op_class_gradient = {.input_dtypes = "f",
                                            .output_dtypes = "f",
-                                           .in_place = true,
+                                           .in_place = IN_PLACE_ANY_INPUT,
                                            .strided_cost = true,
                                            .equal_shapes = true};
 

@@ -4,20 +4,6 @@
 #include "common/op_call.h"
 #include "common/tensor_extent.h"
 
-/* Appends axes first to end - 1 of a tensor to the shape of the result. Returns
- * false if the rank exceeds the maximum. */
-static bool axes_append(struct tandem_tensor_desc *out,
-                        const struct tandem_tensor_desc *from, uint32_t first,
-                        uint32_t end)
-{
-    for (uint32_t i = first; i < end; i++) {
-        if (out->rank == TANDEM_MAX_RANK)
-            return false;
-        out->shape[out->rank++] = from->shape[i];
-    }
-    return true;
-}
-
 static enum tandem_status rank_error(const struct op_call *call, uint32_t rank)
 {
     return argument_error("%s: the result's rank %u is above the maximum %u",
@@ -33,9 +19,9 @@ static enum tandem_status infer_slices(const struct op_call *call,
     enum tandem_status status = axis_get(call, data->rank, &axis);
     if (status != TANDEM_OK)
         return status;
-    if (!axes_append(out, data, 0, axis) ||
-        !axes_append(out, indices, 0, indices->rank) ||
-        !axes_append(out, data, axis + 1, data->rank))
+    if (!shape_append(out, data, 0, axis) ||
+        !shape_append(out, indices, 0, indices->rank) ||
+        !shape_append(out, data, axis + 1, data->rank))
         return rank_error(call, data->rank - 1 + indices->rank);
     return TANDEM_OK;
 }
@@ -75,8 +61,8 @@ static enum tandem_status infer_nd(const struct op_call *call,
     if (status != TANDEM_OK)
         return status;
     uint32_t first = (uint32_t)batch_dims + components;
-    if (!axes_append(out, indices, 0, indices->rank - 1) ||
-        !axes_append(out, data, first, data->rank))
+    if (!shape_append(out, indices, 0, indices->rank - 1) ||
+        !shape_append(out, data, first, data->rank))
         return rank_error(call, indices->rank - 1 + data->rank - first);
     return TANDEM_OK;
 }

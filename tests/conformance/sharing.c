@@ -130,6 +130,15 @@ static bool have_few_axes(const struct operand *a, const struct operand *b)
     return axes <= 2;
 }
 
+/* Returns true if an output may be exactly the input. */
+static bool may_be_in_place(const struct call *p, uint32_t input)
+{
+    uint32_t rules = class_of(p->row)->rules;
+
+    return (rules & IN_PLACE) != 0 ||
+           (input == 0 && (rules & IN_PLACE_FIRST) != 0);
+}
+
 static enum expected_status
 expected_status_of_pair(const struct call *p, uint32_t output, uint32_t other)
 {
@@ -137,7 +146,7 @@ expected_status_of_pair(const struct call *p, uint32_t output, uint32_t other)
 
     if (p->storage[output] != p->storage[other])
         return EXPECT_OK_IF_SUPPORTED;
-    if (other < p->inputs && (class_of(p->row)->rules & IN_PLACE) != 0) {
+    if (other < p->inputs && may_be_in_place(p, other)) {
         if (same_layout(&a->desc, &b->desc))
             return EXPECT_OK_IF_SUPPORTED;
         if (same_addresses(a, b))
@@ -260,7 +269,7 @@ void sharing_draw(struct call *call)
     uint64_t kind = random_below(call->random, 8);
     enum expected_status best = EXPECT_OK_IF_SUPPORTED;
 
-    if (kind < 4 && (class_of(call->row)->rules & IN_PLACE) != 0)
+    if (kind < 4 && may_be_in_place(call, 0))
         in_place_make(call);
     else if (kind < 7)
         operands_share_buffer(call);

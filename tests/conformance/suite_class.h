@@ -25,7 +25,9 @@ enum class_rules {
     /* Input and output may have any two dtypes. */
     FREE_OUTPUT_DTYPE = 8,
     /* Any number of inputs, at least that of the operator table. */
-    VARIADIC = 16
+    VARIADIC = 16,
+    /* An output may be exactly input 0. */
+    IN_PLACE_FIRST = 32
 };
 
 struct suite_class {

@@ -895,6 +895,8 @@ def gather(b):
 
 def gather_elements(b):
     """Draws GatherElements with indices that may be shorter than the data."""
+    if b.opset < 11:
+        return False
     x = pick_data(b, lambda value: value.rank >= 1)
     axis = b.integer(0, x.rank - 1)
     length = min(x.shape[axis])
@@ -912,6 +914,8 @@ def gather_elements(b):
 
 def gather_nd(b):
     """Draws GatherND with index vectors of one or more elements."""
+    if b.opset < 11:
+        return False
     x = pick_data(b, lambda value: value.rank >= 1, lambda value: 2)
     components = b.integer(1, x.rank)
     lengths = [min(entry) for entry in x.shape[:components]]
@@ -926,6 +930,36 @@ def gather_nd(b):
         [b.rng.integers(numpy.negative(lengths), lengths,
                         shape + [components])] * b.runs, 'i64')
     return moved(b, 'GatherND', [x, indices], result)
+
+
+def scatter(b):
+    """Draws Scatter, ScatterElements or ScatterND, without a reduction."""
+    if b.opset < 9:
+        return False
+    x = pick_data(b, lambda value: value.rank >= 1)
+    if 0 in b.elements(x.shape) or len(set(b.elements(x.shape))) > 1:
+        return False
+    lengths = [min(entry) for entry in x.shape]
+    if b.chance(0.5):
+        components = b.integer(1, x.rank)
+        shape = [b.integer(1, 4) for _ in range(b.choice([0, 1, 1, 2]))]
+        if len(shape) + x.rank - components > MAX_RANK:
+            return False
+        array = b.rng.integers(numpy.negative(lengths[:components]),
+                               lengths[:components], shape + [components])
+        shape = shape + lengths[components:]
+        operator, attributes = 'ScatterND', {}
+    else:
+        axis = b.integer(0, x.rank - 1)
+        shape = [b.integer(1, length) for length in lengths]
+        array = b.rng.integers(-lengths[axis], lengths[axis], shape)
+        operator = 'Scatter' if b.opset < 11 else 'ScatterElements'
+        attributes = {'axis': b.signed_axis(axis, x.rank)}
+    updates = b.parameter(
+        [b.rng.integers(0, 2, shape).astype(BYTES[x.dtype])] * b.runs, x.dtype)
+    grid = x.grid and grid_union([x.grid, Grid(0, 1)])
+    return b.node(operator, [x, b.parameter([array] * b.runs), updates],
+                  x.shape, x.dtype, x.exact, grid, **attributes)
 
 
 # ---- shapes ----
@@ -1116,6 +1150,7 @@ DRAWS = [
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),
     (2, pad), (1, tile), (3, gather), (1, gather_elements), (1, gather_nd),
+    (1, scatter),
     (2, chain_reshape), (1, chain_expand), (1, chain_constant),
     (1, chain_slice), (1, chain_range), (1, chain_size)]
 

@@ -406,7 +406,7 @@ bool lower_concat(struct lowering *l)
     return lower_output(l, 0, &out);
 }
 
-/* ---- gather ---- */
+/* ---- gather and scatter ---- */
 
 /* Appends a step with both inputs and the attribute. */
 static bool gather_step(struct lowering *l, int64_t attribute, uint32_t rank,
@@ -467,14 +467,48 @@ bool lower_gather_nd(struct lowering *l)
 
     if (components < 1 || batch_dims < 0 ||
         batch_dims > data->rank - components)
-        return lower_fail(l, "the last axis of the indices has %" PRId64
-                             " elements, which do not fit batch_dims %" PRId64
-                             " and rank %" PRIu32,
+        return lower_fail(l,
+                          "the last axis of the indices has %" PRId64
+                          " elements, which do not fit batch_dims %" PRId64
+                          " and rank %" PRIu32,
                           components, batch_dims, data->rank);
     memcpy(shape, indices->shape, rank * sizeof(shape[0]));
     for (int64_t i = batch_dims + components; i < data->rank; i++)
         shape[rank++] = data->shape[i];
     return gather_step(l, batch_dims, rank, shape);
+}
+
+/* Appends the step with all inputs, whose attributes are set. */
+static bool scatter_step(struct lowering *l, struct form_step *step)
+{
+    struct operand *data = lower_input_operand(l, 0), out;
+
+    step->ints[step->int_count++] = scatter_reduction(l->node);
+    return lower_new(l, data->dtype, data->view.rank, data->view.shape, &out) &&
+           step_add_input(l, step, data) &&
+           step_add_input(l, step, lower_input_operand(l, 1)) &&
+           step_add_input(l, step, lower_input_operand(l, 2)) &&
+           lower_step(l, step, &out) && lower_output(l, 0, &out);
+}
+
+bool lower_scatter_elements(struct lowering *l)
+{
+    struct form_step step = step_make(l, TANDEM_OP_SCATTER_ELEMENTS);
+    uint32_t axis;
+
+    if (!axis_normalize(l, graph_integer(l->node, "axis", 0),
+                        lower_input_operand(l, 0)->view.rank, &axis))
+        return false;
+    step.ints[0] = axis;
+    step.int_count = 1;
+    return scatter_step(l, &step);
+}
+
+bool lower_scatter_nd(struct lowering *l)
+{
+    struct form_step step = step_make(l, TANDEM_OP_SCATTER_ND);
+
+    return scatter_step(l, &step);
 }
 
 /* Splits the four axes of x into six axes of the lengths `split`, permutes them

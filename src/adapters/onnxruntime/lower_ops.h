@@ -50,6 +50,8 @@ bool lower_concat(struct lowering *l);
 bool lower_gather(struct lowering *l);
 bool lower_gather_elements(struct lowering *l);
 bool lower_gather_nd(struct lowering *l);
+bool lower_scatter_elements(struct lowering *l);
+bool lower_scatter_nd(struct lowering *l);
 bool lower_depth_to_space(struct lowering *l);
 bool lower_space_to_depth(struct lowering *l);
 

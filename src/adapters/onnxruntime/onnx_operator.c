@@ -46,6 +46,21 @@ bool gelu_is_approximate(const struct graph_node *node)
             strcmp(form->string, "tanh") == 0);
 }
 
+int64_t scatter_reduction(const struct graph_node *node)
+{
+    static const char *const names[] = {"none", "add", "mul", "min", "max"};
+    const struct graph_attribute *attribute =
+        graph_attribute(node, "reduction");
+
+    if (attribute == NULL)
+        return 0;
+    for (int64_t i = 0; attribute->string != NULL && i < 5; i++) {
+        if (strcmp(attribute->string, names[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
 static bool dtype_is_cast(uint32_t dtype)
 {
     return dtype == TANDEM_F32 || dtype_is_integer(dtype) ||
@@ -134,6 +149,12 @@ static bool rule_accepts(const struct graph *graph,
     case RULE_GATHER:
         return moves_no_shape(graph, node) &&
                dtype_is_integer(input_dtype(graph, node, 1));
+    case RULE_SCATTER:
+        return moves_no_shape(graph, node) &&
+               dtype_is_integer(input_dtype(graph, node, 1)) &&
+               (scatter_reduction(node) == 0 ||
+                (scatter_reduction(node) > 0 &&
+                 input_dtype(graph, node, 0) == TANDEM_F32));
     case RULE_SHAPE:
         output = node_output(graph, node);
         return output != NULL && (dtype_is_integer(output->dtype) ||

@@ -20,6 +20,8 @@ enum operand_rule {
     RULE_CAST,    /* between f32, i32, i64, u8 and bool */
     RULE_MOVE,    /* any dtype; integers only of rank 2 and more */
     RULE_GATHER,  /* data as RULE_MOVE, i32 or i64 indices */
+    RULE_SCATTER, /* data as RULE_MOVE, f32 with a reduction; i32 or i64
+                   * indices */
     RULE_ARG,     /* f32 input, i64 output */
     RULE_SHAPE    /* the output depends only on shapes */
 };
@@ -54,6 +56,10 @@ bool node_runs_on_device(const struct graph *graph,
 
 /* Returns true if a Gelu, BiasGelu or FastGelu node uses the tanh form. */
 bool gelu_is_approximate(const struct graph_node *node);
+
+/* Returns the value that Tandem has for the attribute "reduction" of a scatter,
+ * or -1 if there is none. */
+int64_t scatter_reduction(const struct graph_node *node);
 
 /* Returns the output dtype of a Cast or CastLike node, or 0. */
 uint32_t cast_dtype(const struct graph *graph, const struct graph_node *node);

@@ -86,6 +86,18 @@ static inline void elements_copy(void *to, int64_t to_step, const void *from,
         COPY_ELEMENTS(uint64_t);
 }
 
+/* Reads an element of an index tensor, which has 4 or 8 bytes. */
+static inline int64_t index_read(const unsigned char *index, uint32_t bytes)
+{
+    int64_t wide;
+    int32_t narrow;
+    if (bytes == 8)
+        memcpy(&wide, index, sizeof wide);
+    else
+        memcpy(&narrow, index, sizeof narrow);
+    return bytes == 8 ? wide : narrow;
+}
+
 /* Function that processes elements first <= i < end of a row.  at[] holds the
  * address of the row in each operand. */
 typedef void (*row_part_fn)(const void *context, unsigned char *const *at,

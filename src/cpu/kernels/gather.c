@@ -34,17 +34,6 @@ static void missing_fill(unsigned char *out, uint32_t dtype)
         memcpy(out, &f64, sizeof f64);
 }
 
-static inline int64_t index_read(const unsigned char *index, uint32_t bytes)
-{
-    int64_t wide;
-    int32_t narrow;
-    if (bytes == 8)
-        memcpy(&wide, index, sizeof wide);
-    else
-        memcpy(&narrow, index, sizeof narrow);
-    return bytes == 8 ? wide : narrow;
-}
-
 /* Returns the address of the element of `data` that the index vector selects,
  * or gather->missing if an index is out of range.  A negative index counts from
  * the end of its axis. */

@@ -35,7 +35,7 @@ struct kernel_key {
     uint16_t op; /* enum tandem_op_id: the operator, or a GEMM's activation */
     /* A form of the operator: 1 for the tanh form of GELU, the macro REDUCTION
      * of a reduction, the macro FORM of a softmax, or the macro COMPONENTS of a
-     * gather. */
+     * gather or scatter. */
     uint8_t op_form;
     uint8_t group_log2;  /* log2 of the work-group size */
     uint8_t index_64bit; /* 1 if an element index needs 64 bits */

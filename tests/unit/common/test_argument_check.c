@@ -212,6 +212,47 @@ TEST(gathers_read_as_much_data_as_they_write)
     ck_assert_uint_eq(work.cost_class, TANDEM_COST_GATHER);
 }
 
+TEST(scatters_with_a_reduction_support_only_f32)
+{
+    static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_I32};
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t dtype = dtypes[i / 2];
+        const int64_t reduction = i % 2;
+        struct tandem_tensor_desc data = tensor(X, 0, dtype, 1, SHAPE(4));
+        struct tandem_tensor_desc indices =
+            tensor(X, 64, TANDEM_I64, 2, SHAPE(3, 1));
+        struct tandem_tensor_desc updates = tensor(X, 128, dtype, 1, SHAPE(3));
+        struct tandem_tensor_desc out = tensor(Y, 0, dtype, 1, SHAPE(4));
+        const struct tandem_tensor_desc *inputs[] = {&data, &indices, &updates},
+                                        *outputs[] = {&out};
+        const struct tandem_op op = {.struct_size = sizeof op,
+                                     .id = TANDEM_OP_SCATTER_ND,
+                                     .int_count = 1,
+                                     .ints = &reduction};
+        ck_assert_int_eq(check_op(&op, inputs, 3, outputs, 1, NULL, NULL),
+                         i == 3 ? TANDEM_UNSUPPORTED : TANDEM_OK);
+    }
+}
+
+TEST(many_updates_of_an_element_are_unsupported)
+{
+    const int64_t count = INT64_C(1) << 32, reduction = 0;
+    struct tandem_tensor_desc data = tensor(X, 0, TANDEM_U8, 1, SHAPE(4));
+    struct tandem_tensor_desc indices =
+        tensor(X, 0, TANDEM_I32, 2, SHAPE(count, 1));
+    struct tandem_tensor_desc updates =
+        tensor(X, 0, TANDEM_U8, 1, SHAPE(count));
+    struct tandem_tensor_desc out = tensor(Y, 0, TANDEM_U8, 1, SHAPE(4));
+    const struct tandem_tensor_desc *inputs[] = {&data, &indices, &updates},
+                                    *outputs[] = {&out};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_SCATTER_ND,
+                                 .int_count = 1,
+                                 .ints = &reduction};
+    ck_assert_int_eq(check_op(&op, inputs, 3, outputs, 1, NULL, NULL),
+                     TANDEM_UNSUPPORTED);
+}
+
 TEST(shapes_are_checked)
 {
     struct tandem_tensor_desc a = tensor(X, 0, TANDEM_F32, 2, SHAPE(3, 4));
