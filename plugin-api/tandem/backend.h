@@ -205,6 +205,28 @@ struct tandem_tensor_desc {
  *                  i32 or i64
  *   TRILU          the triangle of each matrix in the last two axes; zeros
  *                  elsewhere.  Dtypes like COPY
+ *   RESIZE         F -> F of any shape with the input's rank (ONNX Resize).  If
+ *                  the output is unknown, axis i has floor(input length * scale
+ *                  i) elements.  Attributes:
+ *                    mode         0 nearest, 1 linear, 2 cubic
+ *                    coordinate_transformation_mode
+ *                                 0 half_pixel, 1 half_pixel_symmetric,
+ *                                 2 pytorch_half_pixel, 3 align_corners,
+ *                                 4 asymmetric, 5 tf_crop_and_resize
+ *                    nearest_mode 0 round_prefer_floor, 1 round_prefer_ceil,
+ *                                 2 floor, 3 ceil
+ *                    exclude_outside, antialias  switches of linear and cubic
+ *                    cubic_coeff_a, extrapolation_value  finite
+ *                  The table's float attributes are optionally followed by one
+ *                  scale per axis, and these by one start per axis and one end
+ *                  per axis (roi) in [-2^20, 2^20]; without them, starts are 0
+ *                  and ends are 1.  A scale is in [2^-24, 2^24]; 0 or no scale
+ *                  means output length / input length.  Coordinates that
+ *                  differ by at most 2^-40 of the input length count as equal
+ *                  (lengths up to 2^20).  A tap is an element from which a
+ *                  result is interpolated; a NaN or infinite tap of weight 0
+ *                  may give NaN.  With exclude_outside, a result is unspecified
+ *                  if the weights inside sum up to less than 2^-10
  *   GEMM           struct tandem_gemm
  * NaN propagates through every operator that computes, also max, min, relu and
  * clip.  argmax and argmin return the first NaN. */
@@ -228,6 +250,7 @@ X(GATHER,        16, gather) \
 X(GEMM,          17, gemm) \
 X(NORM,          19, norm) \
 X(CUMSUM,        20, cumsum) \
+X(RESIZE,        22, resize) \
 X(SCATTER,       21, scatter) \
 X(CONCAT,        24, concat) \
 X(PAD,           25, pad) \
@@ -374,6 +397,7 @@ X(GATHER_ND,  75, "gather_nd",  GATHER, 2, 1, "batch_dims", 1, "", 0, GATHER, EX
 X(SCATTER_ELEMENTS, 76, "scatter_elements", SCATTER, 3, 1, "axis,reduction", 2, "", 0, GATHER, EXACT, 0, 1, "data; y[p] = reduction(y[p], updates[i]) in the order of i, p is i with index[i] as position along axis; partial results may be flushed to zero") \
 X(SCATTER_ND, 77, "scatter_nd", SCATTER, 3, 1, "reduction", 1, "", 0, GATHER, EXACT, 0, 1, "data; y[index] = reduction(y[index], updates[i]) for each vector in the last axis of indices, in order; partial results may be flushed to zero") \
 X(TILE,       79, "tile",       PAD, 1, 1, "repeats", 0, "", 0, STRIDED, EXACT, 0, 1, "x repeated along each axis") \
+X(RESIZE,     78, "resize",     RESIZE, 1, 1, "mode,coordinate_transformation_mode,nearest_mode,exclude_outside,antialias", 5, "cubic_coeff_a,extrapolation_value", 2, STRIDED, TERM_MAGNITUDE, 16, 1, "sum of weight x over the taps of each axis; s = w^2 (1 + n / 16) max |x| over the taps, w the product over the axes of the sums of |weight|, n the most taps of an axis; nearest: exact") \
 X(SUM,        80, "reduce_sum",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x; 0 if empty") \
 X(MEAN,       81, "reduce_mean", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x / n; NaN if empty") \
 X(PROD,       82, "reduce_prod", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, PROD, 8, 1, "product of x; 1 if empty") \

@@ -204,7 +204,7 @@ static void example_operands(const struct operator_info *info,
     const struct tandem_op op = {.struct_size = sizeof op,
                                  .id = info->id,
                                  .int_count = out->int_count,
-                                 .float_count = info->floats,
+                                 .float_count = out->float_count,
                                  .ints = out->ints,
                                  .floats = out->floats};
     for (uint32_t i = 0; i < out->input_count; i++) {
@@ -227,6 +227,7 @@ const char *op_example_build(const struct operator_info *info, uint32_t rank,
     const char *needed = NULL;
     memset(out, 0, sizeof *out);
     out->int_count = info->ints;
+    out->float_count = info->floats;
     for (uint32_t i = 0; i < TANDEM_MAX_ATTRIBUTES; i++)
         out->floats[i] = 1;
     for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++)

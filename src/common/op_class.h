@@ -31,7 +31,7 @@ struct op_work {
 struct op_example {
     int64_t ints[TANDEM_MAX_ATTRIBUTES];
     double floats[TANDEM_MAX_ATTRIBUTES];
-    uint32_t int_count, input_count, output_count;
+    uint32_t int_count, float_count, input_count, output_count;
     struct tandem_tensor_desc inputs[TANDEM_MAX_OPERANDS];
     struct tandem_tensor_desc outputs[TANDEM_MAX_OPERANDS];
     /* Number of the input whose buffer output i overwrites, or -1. */

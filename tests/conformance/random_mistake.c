@@ -52,7 +52,9 @@ static bool mistake_float_count(struct call *p)
 {
     if (p->float_count == 0)
         return false;
-    p->float_count = (uint32_t)random_below(p->random, p->float_count);
+    /* The attributes after those of the table are scalars or optional. */
+    p->float_count = (uint32_t)random_below(
+        p->random, p->row->floats > 0 ? p->row->floats : p->float_count);
     return true;
 }
 

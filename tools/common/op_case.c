@@ -109,7 +109,7 @@ static void example_take(struct op_case *c, const struct op_example *example)
     c->op = (struct tandem_op){.struct_size = sizeof c->op,
                                .id = c->info->id,
                                .int_count = example->int_count,
-                               .float_count = c->info->float_count,
+                               .float_count = example->float_count,
                                .ints = c->ints,
                                .floats = c->floats};
     memcpy(c->ints, example->ints, sizeof c->ints);
