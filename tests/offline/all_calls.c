@@ -38,7 +38,8 @@ static const struct sample {
                {3, {HUGE_EXTENT, 16, 16}}};
 
 static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
-    {0, 0, 0}, {1, 0, 0}, {1, 1, 0}, {1, 0, 2}, {2, 1, 0}};
+    {0, 0, 0}, {1, 0, 0}, {1, 1, 0},       {1, 0, 2},
+    {2, 1, 0}, {2, 0, 0}, {1, 0, 0, 0, 1}, {2, 0, 0, 0, 1}};
 
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
 
@@ -49,11 +50,15 @@ enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
  */
 enum others { SAME, LEADING_AXIS, TWO_ELEMENTS, SINGLES, PAIRS, OTHERS };
 
+/* Optional float attributes, one per axis: none, 0.5, or 0.5 and then a 0. */
+enum axis_floats { NO_FLOATS, HALVES, OUTER_HALVES, AXIS_FLOATS };
+
 struct search {
     struct keys *keys;
     struct op_request request;
     struct tandem_op op;
     double floats[8];
+    enum axis_floats axis_floats;
     struct tandem_tensor_desc tensors[TANDEM_MAX_OPERANDS];
     struct tandem_tensor_desc results[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
@@ -179,6 +184,11 @@ static void call_try(struct search *search, uint32_t scalars)
         search->inputs[i] = scalars >> i & 1u ? NULL : &search->tensors[i];
     search->op.float_count =
         row->floats + (uint32_t)__builtin_popcount(scalars);
+    if (search->axis_floats != NO_FLOATS) {
+        uint32_t last = row->floats + search->tensors[0].rank - 1;
+        search->op.float_count = last + 1;
+        search->floats[last] = search->axis_floats == HALVES ? 0.5 : 0;
+    }
     for (uint32_t i = 0; i < row->outputs; i++) {
         search->results[i].rank = 1;
         search->results[i].shape[0] = search->length;
@@ -222,6 +232,17 @@ static void layouts_try(struct search *search)
     }
 }
 
+static void axis_floats_try(struct search *search)
+{
+    for (int i = HALVES; i < AXIS_FLOATS; i++) {
+        search->axis_floats = (enum axis_floats)i;
+        layouts_try(search);
+    }
+    search->axis_floats = NO_FLOATS;
+    for (size_t i = 0; i < COUNT(search->floats); i++)
+        search->floats[i] = 0.5;
+}
+
 static void attributes_try(struct search *search)
 {
     for (size_t i = 0; i < COUNT(attributes); i++) {
@@ -233,6 +254,7 @@ static void attributes_try(struct search *search)
         search->floats[0] = 1e9; /* A large scale of a gradient. */
         layouts_try(search);
         search->floats[0] = 0.5;
+        axis_floats_try(search);
     }
 }
 
