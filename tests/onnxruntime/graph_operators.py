@@ -375,6 +375,34 @@ def cumsum(b):
                   exclusive=b.integer(0, 1), reverse=b.integer(0, 1))
 
 
+def resize(b):
+    """Draws Resize by whole factors, whose coordinates are exact in f32.
+
+    ONNX Runtime interpolates along the last two of 2 or 4 axes.
+    """
+    if b.opset < 11:
+        return False
+    linear = b.chance(0.5)
+    x = b.pick(accepts=lambda value: value.rank in (2, 4) and
+               all(min(dimension) > 0 for dimension in value.shape))
+    factors = [1] * (x.rank - 2) + [b.integer(1, 3), b.integer(1, 3)]
+    if not linear:
+        b.rng.shuffle(factors)
+    shape = tuple(tuple(length * factor for length in dimension)
+                  for dimension, factor in zip(x.shape, factors))
+    if not b.is_small(shape):
+        return False
+    attributes = {} if linear else {'nearest_mode': b.choice(
+        ['round_prefer_floor', 'round_prefer_ceil', 'floor', 'ceil'])}
+    return b.node(
+        'Resize', [x, b.constant([], 'f32'), b.constant(factors, 'f32')], shape,
+        exact=x.exact and not linear, grid=None if linear else x.grid,
+        mode='linear' if linear else 'nearest',
+        coordinate_transformation_mode=b.choice(
+            ['half_pixel', 'pytorch_half_pixel', 'asymmetric'] +
+            ['align_corners'] * linear), **attributes)
+
+
 def normalization(b):
     """Draws a normalization of the last axes."""
     operator = choose_operator(b, {
@@ -1145,7 +1173,7 @@ DRAWS = [
     (3, unary_guarded), (2, microsoft_unary), (5, binary_exact),
     (4, binary_guarded), (3, variadic), (2, clip), (3, compare), (2, logical),
     (1, is_nan), (2, where), (3, cast), (5, reduction), (2, arg_reduction),
-    (2, softmax), (1, cumsum), (3, normalization), (5, matmul),
+    (2, softmax), (1, cumsum), (1, resize), (3, normalization), (5, matmul),
     (2, fused_matmul), (4, gemm),
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),

@@ -228,7 +228,7 @@ static void read_tensor_attribute(struct reader *reader,
     api->ReleaseValue(tensor);
 }
 
-/* Reads an integer, a float, a string or a list of integers.  Attributes of
+/* Reads an integer, a float, a string or a list of numbers.  Attributes of
  * other types keep only their name and type. */
 static void read_attribute(struct reader *reader,
                            const struct OrtOpAttr *ort_attribute,
@@ -257,6 +257,7 @@ static void read_attribute(struct reader *reader,
                                           sizeof(attribute->real), &bytes));
         break;
     case ORT_ATTRIBUTE_INTS:
+    case ORT_ATTRIBUTE_FLOATS:
     case ORT_ATTRIBUTE_STRING:
         bytes = attribute_bytes(reader, ort_attribute, attribute->type);
         data = reader_allocate(reader, bytes + 1, 1);
@@ -267,7 +268,11 @@ static void read_attribute(struct reader *reader,
                                               data, bytes, &bytes));
         attribute->string = data;
         attribute->integers = data;
-        attribute->integer_count = bytes / sizeof(int64_t);
+        attribute->reals = data;
+        if (attribute->type == ORT_ATTRIBUTE_FLOATS)
+            attribute->real_count = bytes / sizeof(float);
+        else
+            attribute->integer_count = bytes / sizeof(int64_t);
         break;
     case ORT_ATTRIBUTE_TENSOR:
         read_tensor_attribute(reader, ort_attribute, attribute);

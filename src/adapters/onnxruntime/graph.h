@@ -45,6 +45,8 @@ struct graph_attribute {
     const char *string;
     const int64_t *integers; /* integer_count values */
     size_t integer_count;
+    const float *reals; /* real_count values */
+    size_t real_count;
     /* ORT_ATTRIBUTE_TENSOR with one element: its dtype and, in `integer` or
      * `real`, its value.  0 for other tensors. */
     uint32_t tensor_dtype;

@@ -154,17 +154,21 @@ const int64_t *lower_integers(struct lowering *l, struct operand *operand,
     return operand->integers;
 }
 
-bool lower_known_float(struct lowering *l, const struct operand *operand,
-                       double *out)
+const float *lower_reals(struct lowering *l, struct operand *operand,
+                         int64_t *out_count)
 {
-    const float *content = operand_content(l, operand);
+    const void *content = operand_content(l, operand);
 
-    if (operand->dtype != TANDEM_F32 || operand_elements(operand) != 1)
-        return lower_fail(l, "expected one float");
-    if (content == NULL)
-        return lower_fail(l, "the content of an input is not known in advance");
-    *out = (double)content[operand->view.first_element];
-    return true;
+    *out_count = operand_elements(operand);
+    if (operand->dtype != TANDEM_F32) {
+        lower_fail(l, "expected f32 numbers");
+        return NULL;
+    }
+    if (content == NULL || !view_is_contiguous(&operand->view)) {
+        lower_fail(l, "the content of an input is not known in advance");
+        return NULL;
+    }
+    return (const float *)content + operand->view.first_element;
 }
 
 int64_t integer_narrow(uint32_t dtype, int64_t value)

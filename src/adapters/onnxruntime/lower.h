@@ -60,9 +60,9 @@ struct operand *lower_input_operand(struct lowering *l, uint32_t index);
  * elements.  Returns NULL, with a problem, if the content is unknown. */
 const int64_t *lower_integers(struct lowering *l, struct operand *operand,
                               int64_t *out_count);
-/* Reads the content of an operand of one f32.  Fails if it is unknown. */
-bool lower_known_float(struct lowering *l, const struct operand *operand,
-                       double *out);
+/* Like lower_integers, for f32. */
+const float *lower_reals(struct lowering *l, struct operand *operand,
+                         int64_t *out_count);
 /* Returns the value that an integer of the dtype has after an assignment. */
 int64_t integer_narrow(uint32_t dtype, int64_t value);
 /* Returns true if the input is a constant f32 tensor with one element, and its

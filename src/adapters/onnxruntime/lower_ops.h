@@ -69,6 +69,9 @@ bool lower_softmax(struct lowering *l);
 bool lower_norm(struct lowering *l);
 bool lower_skip_layer_norm(struct lowering *l);
 
+/* lower_resize.c */
+bool lower_resize(struct lowering *l);
+
 /* lower_matmul.c */
 bool lower_matmul(struct lowering *l);
 bool lower_fused_matmul(struct lowering *l);

@@ -29,7 +29,8 @@ static bool value_read(struct lowering *l, uint32_t dtype,
 {
     const struct graph_attribute *attribute = graph_attribute(l->node, "value");
     struct operand *value = lower_input_operand(l, 2);
-    const int64_t *integers;
+    const int64_t *integers = NULL;
+    const float *reals = NULL;
     int64_t count;
 
     if (attribute != NULL)
@@ -37,13 +38,17 @@ static bool value_read(struct lowering *l, uint32_t dtype,
     if (value == NULL)
         return true;
     if (dtype == TANDEM_F32)
-        return lower_known_float(l, value, &step->floats[0]);
-    integers = lower_integers(l, value, &count);
-    if (integers == NULL)
+        reals = lower_reals(l, value, &count);
+    else
+        integers = lower_integers(l, value, &count);
+    if (reals == NULL && integers == NULL)
         return false;
     if (count != 1)
         return lower_fail(l, "constant_value has %" PRId64 " elements", count);
-    step->ints[1] = integers[0];
+    if (reals != NULL)
+        step->floats[0] = (double)reals[0];
+    else
+        step->ints[1] = integers[0];
     return true;
 }
 
