@@ -227,6 +227,12 @@ struct tandem_tensor_desc {
  *                  result is interpolated; a NaN or infinite tap of weight 0
  *                  may give NaN.  With exclude_outside, a result is unspecified
  *                  if the weights inside sum up to less than 2^-10
+ *   TOPK           F -> F values and i64 indices along axis ints[0] (negative
+ *                  counts from the end), which gets the length k, ints[1], in
+ *                  [0, length]; the length is below 2^32.  The k largest
+ *                  (ints[2] = 1) or smallest (ints[2] = 0) elements, best first
+ *                  (ints[3] = 1, sorted) or in any order (ints[3] = 0).  NaN is
+ *                  larger than any number.  Equal elements: lowest index first
  *   GEMM           struct tandem_gemm
  * NaN propagates through every operator that computes, also max, min, relu and
  * clip.  argmax and argmin return the first NaN. */
@@ -251,6 +257,7 @@ X(GEMM,          17, gemm) \
 X(NORM,          19, norm) \
 X(CUMSUM,        20, cumsum) \
 X(RESIZE,        22, resize) \
+X(TOPK,          23, topk) \
 X(SCATTER,       21, scatter) \
 X(CONCAT,        24, concat) \
 X(PAD,           25, pad) \
@@ -412,6 +419,7 @@ X(DOT,        90, "dot",        DOT, 2, 1, "", 0, "", 0, REDUCE, SUM, 8, 1, "sum
 X(CUMSUM,     91, "cumsum",     CUMSUM, 1, 1, "axis,exclusive,reverse", 3, "", 0, SOFTMAX, SUM, 8, 1, "sum of x along axis, from the first element to this one; exclusive 1: without this one; reverse 1: from the last element; n is the length of the axis; any number, infinity or NaN where the sum of the finite |x| exceeds 2^127") \
 X(ONE_HOT,    93, "one_hot",    ONE_HOT, 2, 1, "axis,depth", 2, "", 0, STRIDED, EXACT, 0, 1, "inputs index values: values[1] where the position along axis is the index, else values[0]") \
 X(RANGE,      94, "range",      RANGE, 0, 1, "start,delta", 2, "start,delta", 2, ELEMENTWISE, TERM_MAGNITUDE, 2, 1, "start + i delta, from the floats for f32, else from the ints, which wrap around; s = |start| + |i delta|") \
+X(TOPK,       92, "topk",       TOPK, 1, 2, "axis,k,largest,sorted", 4, "", 0, REDUCE, EXACT, 0, 1, "the k largest or smallest x along axis, and their indices") \
 X(SOFTMAX,    95, "softmax",     SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, SOFTMAX, 8, 1, "e^(x - m) / sum e^(x - m), m = max x") \
 X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "x - m - ln sum e^(x - m)") \
 X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "-log_softmax(x)[label], [n]") \
@@ -437,7 +445,8 @@ struct tandem_gemm;
 /* An operator with its attributes. ints and floats hold the attributes in the
  * order of the operator table. TANDEM_INVALID_ARGUMENT is returned if there are
  * fewer than in the table, or if a switch (keepdims, exclusive, reverse,
- * approximate, nesterov, decoupled_weight_decay) is neither 0 nor 1.
+ * largest, sorted, exclude_outside, antialias, approximate, nesterov,
+ * decoupled_weight_decay) is neither 0 nor 1.
  * Attributes that a later minor version appends are optional; without them the
  * operator works as before.  floats are rounded to f32.  Except for the bounds
  * of clip, rounding makes no attribute 0 or infinite, and a positive epsilon

@@ -304,6 +304,20 @@ void space_scatter(struct scatter_spaces *out, const struct tandem_op *op,
     close_axes(&out->reached);
 }
 
+void space_topk(struct iteration_space *out,
+                const struct tandem_tensor_desc *input,
+                const struct tandem_tensor_desc *values,
+                const struct tandem_tensor_desc *indices, uint32_t axis)
+{
+    start(out, 3);
+    for (uint32_t i = 0; i < input->rank; i++)
+        if (i != axis)
+            append_axis(out, input->shape[i],
+                        (int64_t[]){values->strides[i], indices->strides[i],
+                                    input->strides[i]});
+    close_axes(out);
+}
+
 void space_permute(struct tandem_tensor_desc *out,
                    const struct tandem_tensor_desc *input,
                    const int64_t *permutation)

@@ -112,6 +112,13 @@ void space_scatter(struct scatter_spaces *out, const struct tandem_op *op,
                    const struct tandem_tensor_desc *indices,
                    const struct tandem_tensor_desc *updates);
 
+/* Builds the space of the rows of TOPK, with the operands values, indices and
+ * input. */
+void space_topk(struct iteration_space *out,
+                const struct tandem_tensor_desc *input,
+                const struct tandem_tensor_desc *values,
+                const struct tandem_tensor_desc *indices, uint32_t axis);
+
 /* Sets *out to `input` with its axes permuted, for the operator TRANSPOSE. */
 void space_permute(struct tandem_tensor_desc *out,
                    const struct tandem_tensor_desc *input,
