@@ -146,9 +146,7 @@ static double expected_row(const struct op_case *c, uint64_t index)
 static double expected_gather(const struct op_case *c, uint64_t index)
 {
     uint64_t columns = (uint64_t)c->in[0].shape[1];
-    bool elements = c->op.id == TANDEM_OP_GATHER_ELEMENTS;
-    int32_t row =
-        seed_index(elements ? index : index / columns, c->index_limit);
+    int32_t row = seed_index(index / columns, c->index_limit);
 
     return (double)seed_value((uint64_t)row * columns + index % columns);
 }
