@@ -256,9 +256,9 @@ X(GATHER,        16, gather) \
 X(GEMM,          17, gemm) \
 X(NORM,          19, norm) \
 X(CUMSUM,        20, cumsum) \
+X(SCATTER,       21, scatter) \
 X(RESIZE,        22, resize) \
 X(TOPK,          23, topk) \
-X(SCATTER,       21, scatter) \
 X(CONCAT,        24, concat) \
 X(PAD,           25, pad) \
 X(ONE_HOT,       26, one_hot) \
@@ -403,8 +403,8 @@ X(GATHER_ELEMENTS, 74, "gather_elements", GATHER, 2, 1, "axis", 1, "", 0, GATHER
 X(GATHER_ND,  75, "gather_nd",  GATHER, 2, 1, "batch_dims", 1, "", 0, GATHER, EXACT, 0, 1, "data[batch, index] for each vector in the last axis of indices") \
 X(SCATTER_ELEMENTS, 76, "scatter_elements", SCATTER, 3, 1, "axis,reduction", 2, "", 0, GATHER, EXACT, 0, 1, "data; y[p] = reduction(y[p], updates[i]) in the order of i, p is i with index[i] as position along axis; partial results may be flushed to zero") \
 X(SCATTER_ND, 77, "scatter_nd", SCATTER, 3, 1, "reduction", 1, "", 0, GATHER, EXACT, 0, 1, "data; y[index] = reduction(y[index], updates[i]) for each vector in the last axis of indices, in order; partial results may be flushed to zero") \
-X(TILE,       79, "tile",       PAD, 1, 1, "repeats", 0, "", 0, STRIDED, EXACT, 0, 1, "x repeated along each axis") \
 X(RESIZE,     78, "resize",     RESIZE, 1, 1, "mode,coordinate_transformation_mode,nearest_mode,exclude_outside,antialias", 5, "cubic_coeff_a,extrapolation_value", 2, STRIDED, TERM_MAGNITUDE, 16, 1, "sum of weight x over the taps of each axis; s = w^2 (1 + n / 16) max |x| over the taps, w the product over the axes of the sums of |weight|, n the most taps of an axis; nearest: exact") \
+X(TILE,       79, "tile",       PAD, 1, 1, "repeats", 0, "", 0, STRIDED, EXACT, 0, 1, "x repeated along each axis") \
 X(SUM,        80, "reduce_sum",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x; 0 if empty") \
 X(MEAN,       81, "reduce_mean", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x / n; NaN if empty") \
 X(PROD,       82, "reduce_prod", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, PROD, 8, 1, "product of x; 1 if empty") \
@@ -417,9 +417,9 @@ X(ARGMAX,     88, "argmax",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, RED
 X(ARGMIN,     89, "argmin",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "the index of the first minimum") \
 X(DOT,        90, "dot",        DOT, 2, 1, "", 0, "", 0, REDUCE, SUM, 8, 1, "sum a b") \
 X(CUMSUM,     91, "cumsum",     CUMSUM, 1, 1, "axis,exclusive,reverse", 3, "", 0, SOFTMAX, SUM, 8, 1, "sum of x along axis, from the first element to this one; exclusive 1: without this one; reverse 1: from the last element; n is the length of the axis; any number, infinity or NaN where the sum of the finite |x| exceeds 2^127") \
+X(TOPK,       92, "topk",       TOPK, 1, 2, "axis,k,largest,sorted", 4, "", 0, REDUCE, EXACT, 0, 1, "the k largest or smallest x along axis, and their indices") \
 X(ONE_HOT,    93, "one_hot",    ONE_HOT, 2, 1, "axis,depth", 2, "", 0, STRIDED, EXACT, 0, 1, "inputs index values: values[1] where the position along axis is the index, else values[0]") \
 X(RANGE,      94, "range",      RANGE, 0, 1, "start,delta", 2, "start,delta", 2, ELEMENTWISE, TERM_MAGNITUDE, 2, 1, "start + i delta, from the floats for f32, else from the ints, which wrap around; s = |start| + |i delta|") \
-X(TOPK,       92, "topk",       TOPK, 1, 2, "axis,k,largest,sorted", 4, "", 0, REDUCE, EXACT, 0, 1, "the k largest or smallest x along axis, and their indices") \
 X(SOFTMAX,    95, "softmax",     SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, SOFTMAX, 8, 1, "e^(x - m) / sum e^(x - m), m = max x") \
 X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "x - m - ln sum e^(x - m)") \
 X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "-log_softmax(x)[label], [n]") \

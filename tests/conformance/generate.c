@@ -153,11 +153,11 @@ static void one_hot_indices_fill(struct call *call)
     struct operand *operand = &call->operands[0];
     const bool outside = random_once_in(call->random, 3);
 
-    for (int64_t i = 0; i < operand->elements; i++)
-        operand_set(operand, i,
-                    bits_from_integer(
-                        operand->desc.dtype,
-                        index_draw(call->random, call->ints[1], true, outside)));
+    for (int64_t i = 0; i < operand->elements; i++) {
+        int64_t index = index_draw(call->random, call->ints[1], true, outside);
+
+        operand_set(operand, i, bits_from_integer(operand->desc.dtype, index));
+    }
 }
 
 static void one_hot_run(struct suite *suite, const struct op_row *row,
