@@ -61,6 +61,11 @@ bool pad_is_served(const struct graph *graph, const struct graph_node *node);
 bool lower_pad(struct lowering *l);
 bool lower_tile(struct lowering *l);
 
+/* lower_generate.c */
+bool lower_one_hot(struct lowering *l);
+bool lower_trilu(struct lowering *l);
+bool lower_range(struct lowering *l);
+
 /* lower_reduce.c */
 bool lower_reduce(struct lowering *l);
 bool lower_arg_reduce(struct lowering *l);

@@ -158,6 +158,7 @@ static bool rule_accepts(const struct graph *graph,
     case RULE_SHAPE:
         output = node_output(graph, node);
         return output != NULL && (dtype_is_integer(output->dtype) ||
+                                  op->tandem_op == TANDEM_OP_RANGE ||
                                   strcmp(node->type, "ConstantOfShape") == 0);
     }
     return false;
