@@ -28,7 +28,7 @@ struct resize_params {
     uint64_t items;
     uint64_t out_offset, in_offset;
     int64_t slack;
-    uint32_t rank, fraction_bits, extrapolates, exclude_outside;
+    uint32_t rank, fraction_bits, extrapolates, reserved;
     float extrapolation_value, cubic_coeff_a;
     uint32_t axes[2];
     int64_t lengths[2], strides[2], starts[2], steps[2];
@@ -67,6 +67,18 @@ PARAMS_SIZE(resize_params, 424);
 
 #define STORED_ELEMENTS (IS_VEC4 ? 4 : 1)
 
+#ifndef EXCLUDE_OUTSIDE
+#define EXCLUDE_OUTSIDE 0
+#endif
+
+/* The whole part of a coordinate. With 32-bit indices, lengths, offsets and
+ * numbers of taps are below 2^30, and fraction_bits is above 32. */
+#if INDEX_64BIT
+#define WHOLE(coordinate) ((coordinate) >> p.fraction_bits)
+#else
+#define WHOLE(coordinate) ((int)((coordinate) >> 32) >> (p.fraction_bits - 32))
+#endif
+
 static inline bool is_outside(long coordinate, long length, uint bits,
                               long slack)
 {
@@ -74,19 +86,17 @@ static inline bool is_outside(long coordinate, long length, uint bits,
 }
 
 #ifdef BUILD_resize_nearest
-/* Adds the offset of the element that is nearest to element `at` of the axis.
- * Sets is_extrapolated if the coordinate is outside. */
-#define ADD_NEAREST(from, at, axis)                                            \
+/* Adds the offset of the element at this coordinate, or number `at` of an axis
+ * that is not resized. Sets is_extrapolated if the coordinate is outside. */
+#define ADD_NEAREST(from, at, coordinate, axis)                                \
     do {                                                                       \
-        if ((p.resized_axes >> (axis)&1) == 0) {                               \
-            from += (long)(at)*p.in_strides[axis];                             \
-            break;                                                             \
-        }                                                                      \
-        long coordinate_ = p.starts[axis] + (long)(at)*p.steps[axis];          \
-        long index_ = (coordinate_ + p.rounding) >> p.fraction_bits;           \
-        from += clamp(index_, 0L, p.lengths[axis] - 1) * p.in_strides[axis];   \
-        if (p.extrapolates)                                                    \
-            is_extrapolated |= is_outside(coordinate_, p.lengths[axis],        \
+        offset_t index_ = (offset_t)(at);                                      \
+        if (p.resized_axes >> (axis)&1)                                        \
+            index_ = clamp((offset_t)WHOLE((coordinate) + p.rounding),         \
+                           (offset_t)0, (offset_t)(p.lengths[axis] - 1));      \
+        from += index_ * (offset_t)p.in_strides[axis];                         \
+        if (p.extrapolates && p.resized_axes >> (axis)&1)                      \
+            is_extrapolated |= is_outside(coordinate, p.lengths[axis],         \
                                           p.fraction_bits, p.slack);           \
     } while (0)
 
@@ -111,16 +121,18 @@ KERNEL void resize_nearest(__global float *out, __global const float *in,
         if (axis == 0)
             first = at * STORED_ELEMENTS;
         else
-            ADD_NEAREST(row, at, axis);
+            ADD_NEAREST(row, at, p.starts[axis] + at * p.steps[axis], axis);
         row_is_extrapolated |= is_extrapolated;
     }
     float values[STORED_ELEMENTS];
+    long coordinate = p.starts[0] + first * p.steps[0];
     REPEAT(i, STORED_ELEMENTS)
     {
         bool is_extrapolated = row_is_extrapolated;
-        long from = row;
-        ADD_NEAREST(from, first + i, 0);
-        values[i] = is_extrapolated ? p.extrapolation_value : in[from];
+        offset_t from = 0;
+        ADD_NEAREST(from, first + i, coordinate, 0);
+        values[i] = is_extrapolated ? p.extrapolation_value : in[row + from];
+        coordinate += p.steps[0];
     }
 #if IS_VEC4
     *(__global float4 *)(out + to) =
@@ -146,13 +158,6 @@ typedef float tap_t;
     _Pragma("unroll") for (offset_t k = 0; k < (MODE == 1 ? 2 : 4); ++k)
 #endif
 
-/* If indices have 32 bits, lengths and numbers of taps are below 2^30. */
-#if INDEX_64BIT
-#define MAX_INDEX 0x4000000000000000L
-#else
-#define MAX_INDEX 0x40000000L
-#endif
-
 /* The position of an element along an interpolated axis: its first tap, and the
  * signed distance of this tap. */
 struct position {
@@ -173,24 +178,17 @@ static inline float filter(float distance, float a)
 #endif
 }
 
-#define POSITION(at, axis)                                                     \
-    position_of(p.starts[axis] + (long)(at)*p.steps[axis],                     \
-                p.taps_before[axis], p.lengths[axis], p.fraction_bits,         \
-                p.extrapolates, p.slack)
-
-static inline struct position position_of(long coordinate, long taps_before,
-                                          long length, uint bits,
-                                          uint extrapolates, long slack)
-{
-    struct position result;
-    uint fraction = (uint)(((ulong)coordinate << (64 - bits)) >> 33);
-    long first = (coordinate >> bits) - taps_before;
-    result.first = (offset_t)clamp(first, -MAX_INDEX, MAX_INDEX);
-    result.distance = -(float)taps_before - (float)fraction * 0x1p-31f;
-    result.is_extrapolated =
-        extrapolates && is_outside(coordinate, length, bits, slack);
-    return result;
-}
+/* Declares the position of the element at this coordinate. */
+#define DECLARE_POSITION(name, coordinate, axis)                               \
+    struct position name;                                                      \
+    name.first = (offset_t)(WHOLE(coordinate) - p.taps_before[axis]);          \
+    name.distance =                                                            \
+        -(float)p.taps_before[axis] -                                          \
+        (float)(uint)(((ulong)(coordinate) << (64 - p.fraction_bits)) >> 33) * \
+            0x1p-31f;                                                          \
+    name.is_extrapolated =                                                     \
+        p.extrapolates &&                                                      \
+        is_outside(coordinate, p.lengths[axis], p.fraction_bits, p.slack);
 
 /* Declares the offset of tap k along an axis, and its weight. */
 #define DECLARE_TAP(k, position, axis)                                         \
@@ -201,14 +199,14 @@ static inline struct position position_of(long coordinate, long taps_before,
         filter(((position).distance + (float)(k)) *                            \
                    (ANTIALIAS ? p.filter_scales[axis] : 1.0f),                 \
                p.cubic_coeff_a);                                               \
-    bool counts_##axis = !p.exclude_outside || inside_##axis == index_##axis;  \
+    bool counts_##axis = !EXCLUDE_OUTSIDE || inside_##axis == index_##axis;    \
     weight_##axis = counts_##axis ? weight_##axis : 0.0f;                      \
-    long offset_##axis = (long)inside_##axis * p.strides[axis];
+    offset_t offset_##axis = inside_##axis * (offset_t)p.strides[axis];
 
 /* Divides a sum by the sum of its weights, if this may differ from 1. */
 #define NORMALIZE(sum, weights)                                                \
     do {                                                                       \
-        if (ANTIALIAS || p.exclude_outside)                                    \
+        if (ANTIALIAS || EXCLUDE_OUTSIDE)                                      \
             sum /= (weights) == 0.0f ? 1.0f : (weights);                       \
     } while (0)
 
@@ -248,13 +246,16 @@ KERNEL void resize(__global float *out, __global const float *in,
         outer_place = axis == p.axes[1] ? at : outer_place;
     }
 #if AXES == 2
-    struct position outer = POSITION(outer_place, 1);
+    long outer_coordinate = p.starts[1] + outer_place * p.steps[1];
+    DECLARE_POSITION(outer, outer_coordinate, 1)
 #endif
 #define RESULTS (TAP_IS_VEC4 ? 1 : STORED_ELEMENTS)
     tap_t values[RESULTS];
+    long coordinate = p.starts[0] + place * RESULTS * p.steps[0];
     REPEAT(i, RESULTS)
     {
-        struct position inner = POSITION(place * RESULTS + i, 0);
+        DECLARE_POSITION(inner, coordinate, 0)
+        coordinate += p.steps[0];
         bool is_extrapolated = inner.is_extrapolated;
         tap_t sum = (tap_t)(0.0f);
 #if AXES == 2

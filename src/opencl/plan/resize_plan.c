@@ -5,29 +5,30 @@
 #include "opencl/plan/kernel_step.h"
 #include "resize.cl"
 
-/* Largest number of elements, and of taps, for 32-bit indices. */
+/* Largest number of elements, of taps, and largest offset for 32-bit indices,
+ * and the minimum number of fraction bits. */
 #define MAX_32BIT_LENGTH (MAX_32BIT_INDEX / 2)
+#define MIN_32BIT_FRACTION 33u
 #define NO_AXIS TANDEM_MAX_RANK
 #define TEMP_ALIGNMENT 64u
 
-/* The value of kernel_key.op_form of the kernel resize. */
-#define FORM(mode, antialias, axes, vec4_taps)                                 \
-    (uint8_t)((mode) | (antialias) << 2 | (axes) << 3 | (vec4_taps) << 5)
+/* kernel_key.op_form of the kernel resize has these bits: the mode, switches,
+ * and the number of axes. */
+#define FORM_ANTIALIAS 4u
+#define FORM_EXCLUDE_OUTSIDE 8u
+#define FORM_TAP_IS_VEC4 16u
+#define FORM_TWO_AXES 32u
 static uint32_t define_mode(const struct define_input *in)
 {
-    return in->key->op_form & 3u;
+    return in->key->op_form % FORM_ANTIALIAS;
 }
-static uint32_t define_antialias(const struct define_input *in)
+static uint32_t define_switch(const struct define_input *in)
 {
-    return in->key->op_form >> 2 & 1u;
+    return (in->key->op_form & in->argument) != 0;
 }
 static uint32_t define_axes(const struct define_input *in)
 {
-    return in->key->op_form >> 3 & 3u;
-}
-static uint32_t define_vec4_taps(const struct define_input *in)
-{
-    return in->key->op_form >> 5;
+    return (in->key->op_form & FORM_TWO_AXES) != 0 ? 2 : 1;
 }
 
 static const struct kernel_define nearest_defines[] = {
@@ -35,9 +36,10 @@ static const struct kernel_define nearest_defines[] = {
 static const struct kernel_define defines[] = {
     DEFINE_FIELD("IS_VEC4", vec4),
     DEFINE_NUMBER("MODE", define_mode, 0),
-    DEFINE_NUMBER("ANTIALIAS", define_antialias, 0),
+    DEFINE_NUMBER("ANTIALIAS", define_switch, FORM_ANTIALIAS),
+    DEFINE_NUMBER("EXCLUDE_OUTSIDE", define_switch, FORM_EXCLUDE_OUTSIDE),
+    DEFINE_NUMBER("TAP_IS_VEC4", define_switch, FORM_TAP_IS_VEC4),
     DEFINE_NUMBER("AXES", define_axes, 0),
-    DEFINE_NUMBER("TAP_IS_VEC4", define_vec4_taps, 0),
     END_OF_DEFINES};
 DECLARE_KERNEL_SOURCE(resize);
 static const struct kernel_info kernel_nearest = {
@@ -89,15 +91,20 @@ static bool stores_vec4(const struct iteration_space *space,
     return space->shape[inner] % 4 == 0 && axis_is_vec4(space, 0, inner, out);
 }
 
-/* Returns true if element indices, offsets or taps need 64 bits. */
+/* Returns true if element indices, offsets, coordinates or taps need 64 bits.
+ * `in` has the strides of the input. */
 static bool needs_64bit(const struct iteration_space *space,
-                        const struct resize_axes *axes)
+                        const struct resize_axes *axes,
+                        const struct tandem_tensor_desc *in)
 {
-    bool needs = space->elements > MAX_32BIT_LENGTH;
-    for (uint32_t i = 0; i < axes->rank; i++)
-        needs = needs || axes->axis[i].in > MAX_32BIT_LENGTH ||
-                axes->axis[i].taps > MAX_32BIT_LENGTH;
-    return needs;
+    bool needs = space->elements > MAX_32BIT_LENGTH ||
+                 axes->fraction_bits < MIN_32BIT_FRACTION;
+    uint64_t reach = 0;
+    for (uint32_t i = 0; i < axes->rank; i++) {
+        reach += stride_magnitude(in->strides[i]) * (uint64_t)in->shape[i];
+        needs = needs || axes->axis[i].taps > MAX_32BIT_LENGTH;
+    }
+    return needs || reach > MAX_32BIT_LENGTH;
 }
 
 /* ---- nearest ---- */
@@ -110,10 +117,11 @@ static void plan_nearest(struct launch_plan *plan,
 {
     struct iteration_space space;
     space_build(&space, axes, &output->tensor, &input->tensor);
-    const struct kernel_key key = {.kernel = &kernel_nearest,
-                                   .group_log2 = request->group_log2,
-                                   .vec4 = stores_vec4(&space, &output->tensor),
-                                   .index_64bit = needs_64bit(&space, axes)};
+    const struct kernel_key key = {
+        .kernel = &kernel_nearest,
+        .group_log2 = request->group_log2,
+        .vec4 = stores_vec4(&space, &output->tensor),
+        .index_64bit = needs_64bit(&space, axes, &input->tensor)};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct resize_nearest_params *out =
         (struct resize_nearest_params *)step->params;
@@ -185,14 +193,20 @@ static void plan_pass(struct launch_plan *plan,
     space_build(&space, axes, &output->tensor, in);
     struct kernel_key key = {.kernel = &kernel_resize,
                              .group_log2 = request->group_log2,
-                             .index_64bit = needs_64bit(&space, axes)};
+                             .index_64bit =
+                                 needs_64bit(&space, axes, &input->tensor)};
     /* Four elements along an innermost axis that is not interpolated are read
      * as vec4. */
     bool vec4_taps = first != inner && axis_is_vec4(&space, 1, inner, in);
     key.vec4 =
         stores_vec4(&space, &output->tensor) && (first == inner || vec4_taps);
-    key.op_form = FORM(op->ints[RESIZE_MODE], op->ints[RESIZE_ANTIALIAS],
-                       second == NO_AXIS ? 1 : 2, key.vec4 && first != inner);
+    key.op_form =
+        (uint8_t)(op->ints[RESIZE_MODE] +
+                  (op->ints[RESIZE_ANTIALIAS] != 0 ? FORM_ANTIALIAS : 0) +
+                  (op->ints[RESIZE_EXCLUDE_OUTSIDE] != 0 ? FORM_EXCLUDE_OUTSIDE
+                                                         : 0) +
+                  (key.vec4 && first != inner ? FORM_TAP_IS_VEC4 : 0) +
+                  (second != NO_AXIS ? FORM_TWO_AXES : 0));
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct resize_params *out = (struct resize_params *)step->params;
     if (key.vec4)
@@ -206,7 +220,6 @@ static void plan_pass(struct launch_plan *plan,
     out->slack = axes->slack;
     out->fraction_bits = axes->fraction_bits;
     out->extrapolates = axes->extrapolates;
-    out->exclude_outside = op->ints[RESIZE_EXCLUDE_OUTSIDE] != 0;
     out->extrapolation_value =
         attribute_f32(op->floats[RESIZE_EXTRAPOLATION_VALUE]);
     out->cubic_coeff_a = attribute_f32(op->floats[RESIZE_CUBIC_COEFF_A]);
