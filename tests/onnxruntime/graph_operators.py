@@ -375,6 +375,21 @@ def cumsum(b):
                   exclusive=b.integer(0, 1), reverse=b.integer(0, 1))
 
 
+def topk(b):
+    """Draws TopK, whose indices only decide if no two elements are close."""
+    if b.opset < 11:
+        return False
+    x = b.pick(accepts=lambda value: value.exact and value.rank >= 1)
+    axis = b.integer(0, x.rank - 1)
+    k = b.integer(0, min(x.shape[axis]))
+    shape = with_dimension(x.shape, axis, b.constant_dimension(k))
+    values = Value(b.name('v'), 'f32', shape, x.exact, x.grid)
+    indices = Value(b.name('v'), 'i64', shape, True)
+    b.multi_node('TopK', [x, b.constant([k])], [values, indices],
+                 axis=b.signed_axis(axis, x.rank), largest=b.integer(0, 1))
+    return values
+
+
 def resize(b):
     """Draws Resize by whole factors, whose coordinates are exact in f32.
 
@@ -1173,7 +1188,8 @@ DRAWS = [
     (3, unary_guarded), (2, microsoft_unary), (5, binary_exact),
     (4, binary_guarded), (3, variadic), (2, clip), (3, compare), (2, logical),
     (1, is_nan), (2, where), (3, cast), (5, reduction), (2, arg_reduction),
-    (2, softmax), (1, cumsum), (1, resize), (3, normalization), (5, matmul),
+    (2, softmax), (1, cumsum), (1, topk), (1, resize),
+    (3, normalization), (5, matmul),
     (2, fused_matmul), (4, gemm),
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),

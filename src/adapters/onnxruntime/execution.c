@@ -207,7 +207,8 @@ struct step_call {
     struct tandem_matmul_options matmul; /* for TANDEM_OP_GEMM */
     struct tandem_tensor *inputs[MAX_STEP_INPUTS];
     uint32_t input_count;
-    struct tandem_tensor *output;
+    struct tandem_tensor *outputs[MAX_STEP_OUTPUTS];
+    uint32_t output_count;
 };
 
 static void step_call_init(const struct execution *execution,
@@ -221,7 +222,9 @@ static void step_call_init(const struct execution *execution,
                               ? NULL
                               : execution->views[step->inputs[i]];
     call->input_count = step->input_count;
-    call->output = execution->views[step->output];
+    for (uint32_t i = 0; i < step->output_count; i++)
+        call->outputs[i] = execution->views[step->outputs[i]];
+    call->output_count = step->output_count;
     call->op = (struct tandem_op){
         .struct_size = sizeof(call->op),
         .id = step->op,
@@ -252,9 +255,10 @@ enum tandem_status execution_run(const struct execution *execution,
     step_call_init(execution, &arguments, &call);
     if (call.op.id == TANDEM_OP_GEMM)
         return tandem_matmul(execution->context, &call.matmul, call.inputs[0],
-                             call.inputs[1], call.output);
+                             call.inputs[1], call.outputs[0]);
     return tandem_run_on(execution->context, arguments.device, &call.op,
-                         call.inputs, call.input_count, &call.output, 1);
+                         call.inputs, call.input_count, call.outputs,
+                         call.output_count);
 }
 
 enum tandem_status execution_prepare(const struct execution *execution,
@@ -266,9 +270,10 @@ enum tandem_status execution_prepare(const struct execution *execution,
     if (call.op.id == TANDEM_OP_GEMM)
         return tandem_prepare_matmul(execution->context, &call.matmul,
                                      call.inputs[0], call.inputs[1],
-                                     call.output);
+                                     call.outputs[0]);
     return tandem_prepare_on(execution->context, arguments.device, &call.op,
-                             call.inputs, call.input_count, &call.output, 1);
+                             call.inputs, call.input_count, call.outputs,
+                             call.output_count);
 }
 
 enum tandem_status execution_explain(const struct execution *execution,
@@ -281,9 +286,10 @@ enum tandem_status execution_explain(const struct execution *execution,
     if (call.op.id == TANDEM_OP_GEMM)
         return tandem_explain_matmul(execution->context, &call.matmul,
                                      call.inputs[0], call.inputs[1],
-                                     call.output, out);
+                                     call.outputs[0], out);
     return tandem_explain_op(execution->context, &call.op, call.inputs,
-                             call.input_count, &call.output, 1, out);
+                             call.input_count, call.outputs, call.output_count,
+                             out);
 }
 
 enum tandem_status execution_read_output(const struct execution *execution,

@@ -75,7 +75,8 @@ static void find_lifetimes(struct form *form)
 
         for (uint32_t k = 0; k < step->input_count; k++)
             view_use(form, step->inputs[k], i);
-        view_use(form, step->output, i);
+        for (uint32_t k = 0; k < step->output_count; k++)
+            view_use(form, step->outputs[k], i);
     }
     for (uint32_t i = 0; i < form->output_count; i++)
         view_use(form, form->outputs[i].view, form->step_count);

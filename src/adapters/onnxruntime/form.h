@@ -36,6 +36,7 @@ struct form_storage {
 #define NO_STORAGE (-1)
 #define NO_VIEW UINT32_MAX
 #define MAX_STEP_INPUTS TANDEM_MAX_OPERANDS
+#define MAX_STEP_OUTPUTS 2
 
 /* A strided view of a storage, as in tandem_tensor_view. */
 struct form_view {
@@ -56,7 +57,8 @@ struct form_step {
      * (a scalar), or that the product has no bias. */
     uint32_t inputs[MAX_STEP_INPUTS];
     uint32_t input_count;
-    uint32_t output;
+    uint32_t outputs[MAX_STEP_OUTPUTS];
+    uint32_t output_count;
     /* TANDEM_OP_GEMM: see struct tandem_matmul_options. */
     double alpha, beta, activation_parameter;
     uint32_t activation;

@@ -520,16 +520,24 @@ bool step_add_input(struct lowering *l, struct form_step *step,
     return true;
 }
 
+bool lower_step_outputs(struct lowering *l, struct form_step *step,
+                        const struct operand *outputs, uint32_t count)
+{
+    if (operand_elements(&outputs[0]) == 0)
+        return true;
+    step->output_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        step->outputs[i] = form_add_view(l->form, &outputs[i].view);
+        if (step->outputs[i] == UINT32_MAX)
+            return out_of_memory(l);
+    }
+    return form_add_step(l->form, step) != UINT32_MAX || out_of_memory(l);
+}
+
 bool lower_step(struct lowering *l, struct form_step *step,
                 const struct operand *output)
 {
-    if (operand_elements(output) == 0)
-        return true;
-    step->output = form_add_view(l->form, &output->view);
-    if (step->output == UINT32_MAX ||
-        form_add_step(l->form, step) == UINT32_MAX)
-        return out_of_memory(l);
-    return true;
+    return lower_step_outputs(l, step, output, 1);
 }
 
 bool lower_unary(struct lowering *l, uint32_t op, struct operand *x,

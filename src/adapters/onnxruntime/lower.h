@@ -112,8 +112,11 @@ struct form_step step_make(const struct lowering *l, uint32_t op);
 /* Appends an input; NULL is a scalar. */
 bool step_add_input(struct lowering *l, struct form_step *step,
                     struct operand *operand);
-/* Sets the output and appends the step to the form, unless the output has no
- * elements. */
+/* Appends the step to the form, unless its outputs have no elements.  The
+ * outputs have equal shapes. */
+bool lower_step_outputs(struct lowering *l, struct form_step *step,
+                        const struct operand *outputs, uint32_t count);
+/* Like lower_step_outputs, for one output. */
 bool lower_step(struct lowering *l, struct form_step *step,
                 const struct operand *output);
 /* Appends a step with one input and a new contiguous output of its shape. */

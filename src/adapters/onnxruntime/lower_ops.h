@@ -70,6 +70,7 @@ bool lower_range(struct lowering *l);
 bool lower_reduce(struct lowering *l);
 bool lower_arg_reduce(struct lowering *l);
 bool lower_cumsum(struct lowering *l);
+bool lower_topk(struct lowering *l);
 bool lower_softmax(struct lowering *l);
 bool lower_norm(struct lowering *l);
 bool lower_skip_layer_norm(struct lowering *l);

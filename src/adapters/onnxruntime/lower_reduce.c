@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowers reductions, cumsum, softmax and normalizations; see lower.h. */
+/* Lowers reductions, cumsum, topk, softmax and normalizations; see lower.h. */
 #include <config.h>
 
 #include "adapters/onnxruntime/lower_ops.h"
@@ -147,6 +147,46 @@ bool lower_cumsum(struct lowering *l)
     return lower_new(l, TANDEM_F32, x->view.rank, x->view.shape, &out) &&
            step_add_input(l, &step, x) && lower_step(l, &step, &out) &&
            lower_output(l, 0, &out);
+}
+
+/* TopK.  The number of elements is an attribute before version 10, then the
+ * second input. */
+bool lower_topk(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), out[2];
+    struct operand *k_input = lower_input_operand(l, 1);
+    struct form_step step = step_make(l, TANDEM_OP_TOPK);
+    int64_t k = graph_integer(l->node, "k", 0), count = 1;
+    int64_t shape[TANDEM_MAX_RANK];
+    const int64_t *content = &k;
+    uint32_t axis;
+
+    if (k_input != NULL)
+        content = lower_integers(l, k_input, &count);
+    if (content == NULL)
+        return false;
+    if (count != 1)
+        return lower_fail(l, "expected one k, not %" PRId64, count);
+    k = *content;
+    if (!axis_normalize(l, graph_integer(l->node, "axis", -1), x->view.rank,
+                        &axis))
+        return false;
+    if (k < 0 || k > x->view.shape[axis])
+        return lower_fail(l,
+                          "k is %" PRId64 "; the axis has %" PRId64 " elements",
+                          k, x->view.shape[axis]);
+    memcpy(shape, x->view.shape, sizeof(shape));
+    shape[axis] = k;
+    step.ints[0] = axis;
+    step.ints[1] = k;
+    step.ints[2] = graph_integer(l->node, "largest", 1) != 0;
+    step.ints[3] = graph_integer(l->node, "sorted", 1) != 0;
+    step.int_count = 4;
+    return step_add_input(l, &step, x) &&
+           lower_new(l, TANDEM_F32, x->view.rank, shape, &out[0]) &&
+           lower_new(l, TANDEM_I64, x->view.rank, shape, &out[1]) &&
+           lower_step_outputs(l, &step, out, 2) &&
+           lower_output(l, 0, &out[0]) && lower_output(l, 1, &out[1]);
 }
 
 /* Softmax and LogSoftmax.  Before opset 13, the input is seen as a matrix whose

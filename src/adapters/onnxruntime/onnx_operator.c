@@ -198,6 +198,7 @@ static bool outputs_are_served(const struct graph *graph,
             return false;
         if (i > 0 && output_is_used(graph, node, i) &&
             strcmp(node->type, "Split") != 0 &&
+            strcmp(node->type, "TopK") != 0 &&
             !(i == 3 && strcmp(node->type, "SkipLayerNormalization") == 0))
             return false;
     }

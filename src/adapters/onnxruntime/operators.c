@@ -133,6 +133,8 @@ static const struct onnx_operator operators[] = {
      NULL},
     {"", "Upsample", 9, TANDEM_OP_RESIZE, RULE_F32, 1, 0xeu, lower_resize,
      NULL},
+    {"", "TopK", NEWEST, TANDEM_OP_TOPK, RULE_F32, 1, 1u << 1, lower_topk,
+     NULL},
     OTHER("", "LogSoftmax", LOG_SOFTMAX, 1, lower_softmax),
     OTHER("", "Softmax", SOFTMAX, 1, lower_softmax),
     OTHER("", "LayerNormalization", LAYER_NORM, 1, lower_norm),
