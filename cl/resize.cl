@@ -166,26 +166,53 @@ struct position {
     bool is_extrapolated;
 };
 
-static inline float filter(float distance, float a)
+/* Returns the weight of tap number `place` at this distance. */
+static inline float filter(float distance, offset_t place, float a)
 {
     float d = fabs(distance);
 #if MODE == 1
-    return fmax(1.0f - d, 0.0f);
+    return ANTIALIAS ? fmax(1.0f - d, 0.0f) : 1.0f - d;
 #else
     float near = (1.0f - d) * (1.0f + d - (a + 2.0f) * d * d);
     float far = a * (d - 1.0f) * (2.0f - d) * (2.0f - d);
+#if ANTIALIAS
     return d < 1.0f ? near : d < 2.0f ? far : 0.0f;
+#else
+    return place == 1 || place == 2 ? near : far;
 #endif
+#endif
+}
+
+#if ANTIALIAS
+#define TAPS_BEFORE(axis) p.taps_before[axis]
+#else
+#define TAPS_BEFORE(axis) (MODE - 1)
+#endif
+
+/* The first 32 bits after the point of a coordinate. */
+#if INDEX_64BIT
+#define FRACTION(coordinate)                                                   \
+    (uint)(((ulong)(coordinate) << (64 - p.fraction_bits)) >> 32)
+#else
+#define FRACTION(coordinate)                                                   \
+    ((uint)((coordinate) >> 32) << (64 - p.fraction_bits) |                    \
+     (uint)(coordinate) >> (p.fraction_bits - 32))
+#endif
+
+/* Returns the number in [0, 1) with these bits after the point. 23 bits become
+ * the mantissa of a float in [1, 2), which takes less time than a conversion.
+ */
+static inline float fraction_to_float(uint fraction)
+{
+    return as_float(fraction >> 9 | 0x3f800000u) - 1.0f;
 }
 
 /* Declares the position of the element at this coordinate. */
 #define DECLARE_POSITION(name, coordinate, axis)                               \
     struct position name;                                                      \
-    name.first = (offset_t)(WHOLE(coordinate) - p.taps_before[axis]);          \
+    name.first = (offset_t)(WHOLE(coordinate) - TAPS_BEFORE(axis));            \
     name.distance =                                                            \
-        -(float)p.taps_before[axis] -                                          \
-        (float)(uint)(((ulong)(coordinate) << (64 - p.fraction_bits)) >> 33) * \
-            0x1p-31f;                                                          \
+        -(float)TAPS_BEFORE(axis) - fraction_to_float(FRACTION(coordinate));   \
     name.is_extrapolated =                                                     \
         p.extrapolates &&                                                      \
         is_outside(coordinate, p.lengths[axis], p.fraction_bits, p.slack);
@@ -198,7 +225,7 @@ static inline float filter(float distance, float a)
     float weight_##axis =                                                      \
         filter(((position).distance + (float)(k)) *                            \
                    (ANTIALIAS ? p.filter_scales[axis] : 1.0f),                 \
-               p.cubic_coeff_a);                                               \
+               (k), p.cubic_coeff_a);                                          \
     bool counts_##axis = !EXCLUDE_OUTSIDE || inside_##axis == index_##axis;    \
     weight_##axis = counts_##axis ? weight_##axis : 0.0f;                      \
     offset_t offset_##axis = inside_##axis * (offset_t)p.strides[axis];
