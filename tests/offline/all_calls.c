@@ -38,8 +38,9 @@ static const struct sample {
                {3, {HUGE_EXTENT, 16, 16}}};
 
 static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
-    {0, 0, 0}, {1, 0, 0},       {1, 1, 0},       {1, 0, 2},      {2, 1, 0},
-    {2, 0, 0}, {1, 0, 0, 0, 1}, {2, 0, 0, 0, 1}, {1, 0, 0, 1, 0}};
+    {0, 0, 0},       {1, 0, 0},      {1, 1, 0},       {1, 0, 2},
+    {2, 1, 0},       {2, 0, 0},      {1, 0, 0, 0, 1}, {2, 0, 0, 0, 1},
+    {1, 0, 0, 1, 0}, {0, 1, 1, 1, 0}};
 
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
 
