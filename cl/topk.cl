@@ -45,13 +45,14 @@ PARAMS_SIZE(topk_params, 424);
 #define IS_FINAL 1
 #endif
 
-/* Declares the offsets of a row in each operand. */
-#define DECLARE_ROW_OFFSETS(row)                                               \
-    long value_at = (long)p.value_offset, index_at = (long)p.index_offset;     \
+/* Declare the offsets of a row in the input and in the outputs. */
+#define DECLARE_IN_OFFSET(row)                                                 \
     long in_at = (long)p.in_offset;                                            \
-    ADD_OFFSET(value_at, row, p.space, p.rank, p.value_strides);               \
-    ADD_OFFSET(index_at, row, p.space, p.rank, p.index_strides);               \
     ADD_OFFSET(in_at, row, p.space, p.rank, p.in_strides);
+#define DECLARE_OUT_OFFSETS(row)                                               \
+    long value_at = (long)p.value_offset, index_at = (long)p.index_offset;     \
+    ADD_OFFSET(value_at, row, p.space, p.rank, p.value_strides);               \
+    ADD_OFFSET(index_at, row, p.space, p.rank, p.index_strides);
 
 /* Stores the element with this key at a place of the result. */
 #define STORE_RESULT(key, place)                                               \
@@ -126,7 +127,10 @@ KERNEL void topk_select(OUTPUTS __global const float *in,
     ulong split = (ulong)get_group_id(0) - (ulong)row * p.splits;
     ulong begin = split * p.elements_per_split;
     ulong end = min(begin + p.elements_per_split, p.count);
-    DECLARE_ROW_OFFSETS(row)
+    DECLARE_IN_OFFSET(row)
+#if IS_FINAL
+    DECLARE_OUT_OFFSETS(row)
+#endif
     for (uint i = id; i < KEYS; i += GROUP_SIZE)
         best[i] = NO_KEY;
     if (id == 0)
@@ -217,7 +221,8 @@ KERNEL void topk_merge(__global float *values, __global long *indices,
     if (place >= p.k)
         return;
     index_t row = (index_t)row_number;
-    DECLARE_ROW_OFFSETS(row)
+    DECLARE_IN_OFFSET(row)
+    DECLARE_OUT_OFFSETS(row)
     STORE_RESULT(key, place);
 }
 #endif
