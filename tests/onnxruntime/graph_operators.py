@@ -936,6 +936,35 @@ def gather(b):
                  else None)
 
 
+def one_hot(b):
+    """Draws OneHot with indices of which some are negative or out of range."""
+    if b.opset < 11:
+        return False
+    rank = b.integer(0, 3)
+    depth = b.integer(1, 7)
+    shape = [b.integer(1, 4) for _ in range(rank)]
+    axis = b.integer(0, rank)
+    indices = b.parameter(
+        [b.rng.integers(-depth - 1, depth + 1, shape)] * b.runs, 'i64')
+    result = [b.constant_dimension(entry) for entry in shape]
+    result.insert(axis, b.constant_dimension(depth))
+    return b.node('OneHot', [indices, b.constant(depth),
+                             b.constant([0, 1], 'f32')],
+                  result, exact=True, grid=Grid(0, 1),
+                  axis=b.signed_axis(axis, rank + 1))
+
+
+def trilu(b):
+    """Draws Trilu."""
+    if b.opset < 14:
+        return False
+    x = b.pick(accepts=lambda value: value.rank >= 2)
+    inputs = [x]
+    if b.chance(0.7):
+        inputs.append(b.constant(b.integer(-3, 3)))
+    return moved(b, 'Trilu', inputs, x.shape, upper=b.integer(0, 1))
+
+
 def gather_elements(b):
     """Draws GatherElements with indices that may be shorter than the data."""
     if b.opset < 11:
@@ -1194,7 +1223,7 @@ DRAWS = [
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),
     (2, pad), (1, tile), (3, gather), (1, gather_elements), (1, gather_nd),
-    (1, scatter),
+    (1, scatter), (1, one_hot), (1, trilu),
     (2, chain_reshape), (1, chain_expand), (1, chain_constant),
     (1, chain_slice), (1, chain_range), (1, chain_size)]
 
