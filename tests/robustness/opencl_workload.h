@@ -91,7 +91,7 @@ struct section {
     bool (*run)(struct workload *work, struct tandem_buffer *a,
                 struct tandem_buffer *b);
 };
-#define SECTIONS 14
+#define SECTIONS 15
 extern const struct section sections[SECTIONS];
 /* Runs one section on the current stream. Returns true if it passed. */
 bool section_run(struct workload *work, const struct section *section);

@@ -204,6 +204,42 @@ static bool reduce(struct workload *work, struct tandem_buffer *a,
            content_matches(work, b, want, 1, "a mean");
 }
 
+/* Several inputs of one kernel, then several kernels with a temporary buffer.
+ */
+static bool movement(struct workload *work, struct tandem_buffer *a,
+                     struct tandem_buffer *b)
+{
+    static const int32_t places[2] = {7, -1};
+    static const int64_t axis_and_reduction[2] = {0, 0};
+    struct tandem_buffer *places_buffer = NULL;
+    struct tandem_tensor_desc halves[2] = {vector(a, N / 2), vector(a, N / 2)};
+    const struct tandem_tensor_desc to = vector(b, N), updates = vector(a, 2);
+    const struct tandem_tensor_desc *operands[] = {&halves[0], &halves[1],
+                                                   &updates};
+    bool passed = buffer_new(work, sizeof places, &places_buffer) &&
+                  upload(work, places_buffer, places, sizeof places);
+    struct tandem_tensor_desc indices = vector(places_buffer, 2);
+
+    indices.dtype = TANDEM_I32;
+    halves[0].byte_offset = BYTES / 2;
+    for (uint32_t i = 0; i < N; i++)
+        want[i] = in[(i + N / 2) % N];
+    passed = passed &&
+             launch(work, TANDEM_OP_CONCAT, NULL, 0, axis_and_reduction, 1,
+                    operands, 2, &to) &&
+             content_matches(work, b, want, N, "two halves");
+    operands[0] = &to;
+    operands[1] = &indices;
+    want[7] = in[0];
+    want[N - 1] = in[1];
+    passed = passed &&
+             launch(work, TANDEM_OP_SCATTER_ELEMENTS, NULL, 0,
+                    axis_and_reduction, 2, operands, 3, &to) &&
+             content_matches(work, b, want, N, "scattered elements");
+    work->api->free(places_buffer);
+    return passed;
+}
+
 static bool optimize(struct workload *work, struct tandem_buffer *w,
                      struct tandem_buffer *g)
 {
@@ -397,6 +433,7 @@ const struct section sections[SECTIONS] = {{"memory", N, move},
                                            {"map", N, map_both},
                                            {"operators", N, operators},
                                            {"reduce", LARGE, reduce},
+                                           {"movement", N, movement},
                                            {"optimizer", N, optimize},
                                            {"prepare", N, prepare},
                                            {"events", N, pass},
