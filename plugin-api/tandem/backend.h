@@ -233,6 +233,17 @@ struct tandem_tensor_desc {
  *                  (ints[2] = 1) or smallest (ints[2] = 0) elements, best first
  *                  (ints[3] = 1, sorted) or in any order (ints[3] = 0).  NaN is
  *                  larger than any number.  Equal elements: lowest index first
+ *   POOL           F[n][c][spatial...] -> F of n, c and other lengths, with one
+ *                  to three spatial axes (a tensor in the order NHWC is passed
+ *                  as a view).  The attributes of the table are followed by the
+ *                  lists kernel, strides, dilations, begins and ends with one
+ *                  number per spatial axis.  Window i covers the elements
+ *                  i * stride - begin + k * dilation, 0 <= k < kernel; those
+ *                  outside the input are left out.  begin and end are less than
+ *                  the span (kernel - 1) * dilation + 1.  An axis has
+ *                  (length + begin + end - span) / stride + 1 windows, rounded
+ *                  down, or up with ceil_mode 1 (but each begins before the end
+ *                  of the input).  Second output: i64
  *   GEMM           struct tandem_gemm
  * NaN propagates through every operator that computes, also max, min, relu and
  * clip.  argmax and argmin return the first NaN. */
@@ -263,7 +274,8 @@ X(CONCAT,        24, concat) \
 X(PAD,           25, pad) \
 X(ONE_HOT,       26, one_hot) \
 X(RANGE,         27, range) \
-X(TRILU,         28, trilu)
+X(TRILU,         28, trilu) \
+X(POOL,          30, pool)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -428,6 +440,9 @@ X(TRILU,      99, "trilu",      TRILU, 1, 1, "upper,diagonal", 2, "", 0, STRIDED
 X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
 X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \
+X(AVERAGE_POOL, 104, "average_pool", POOL, 1, 1, "ceil_mode,count_include_pad", 2, "", 0, STRIDED, SUM, 8, 1, "sum of the window / number of its elements; with count_include_pad 1, elements in the padding count; NaN if none counts") \
+X(MAX_POOL,   105, "max_pool",  POOL, 1, 1, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max of the window; -inf if it is empty") \
+X(MAX_POOL_INDICES, 106, "max_pool_indices", POOL, 1, 2, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max_pool, and the row-major index of the first maximum in the input; -1 if the window is empty") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
 X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)")

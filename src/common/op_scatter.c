@@ -25,14 +25,18 @@ static int64_t element_updates(const struct op_call *call)
 static enum tandem_status scatter_check(const struct op_call *call)
 {
     int64_t reduction = call->op->ints[call->info->ints - 1];
-    uint32_t dtype = call->inputs[0]->dtype;
     if (reduction < 0 || reduction > 4)
         return argument_error("%s: reduction is %lld; expected 0 (none), 1 "
                               "(add), 2 (mul), 3 (min) or 4 (max)",
                               call->info->name, (long long)reduction);
-    enum tandem_status status = op_check_dtypes(call);
-    if (status != TANDEM_OK)
-        return status;
+    return TANDEM_OK;
+}
+
+/* Returns TANDEM_UNSUPPORTED for a valid call that no plugin supports. */
+static enum tandem_status check_support(const struct op_call *call)
+{
+    int64_t reduction = call->op->ints[call->info->ints - 1];
+    uint32_t dtype = call->inputs[0]->dtype;
     if (reduction != 0 && dtype != TANDEM_F32)
         return last_error_set(
             TANDEM_UNSUPPORTED,
@@ -90,8 +94,10 @@ static enum tandem_status scatter_infer(const struct op_call *call,
 {
     (void)output;
     shape_copy(out, call->inputs[0]);
-    return call->info->id == TANDEM_OP_SCATTER_ND ? check_slices(call)
-                                                  : check_elements(call);
+    enum tandem_status status = call->info->id == TANDEM_OP_SCATTER_ND
+                                    ? check_slices(call)
+                                    : check_elements(call);
+    return status == TANDEM_OK ? check_support(call) : status;
 }
 
 /* `shape` is the shape of data and updates. scatter_elements has an index for

@@ -40,7 +40,7 @@ static const struct sample {
 static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
     {0, 0, 0},       {1, 0, 0},      {1, 1, 0},       {1, 0, 2},
     {2, 1, 0},       {2, 0, 0},      {1, 0, 0, 0, 1}, {2, 0, 0, 0, 1},
-    {1, 0, 0, 1, 0}, {0, 1, 1, 1, 0}};
+    {1, 0, 0, 1, 0}, {0, 1, 1, 1, 0}, {0, 0, 1, 1, 1}};
 
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
 

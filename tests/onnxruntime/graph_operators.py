@@ -936,6 +936,32 @@ def gather(b):
                  else None)
 
 
+def pooling(b):
+    """Draws MaxPool, AveragePool or a global one."""
+    x = b.pick(accepts=lambda value: value.rank in (3, 4, 5))
+    spatial = x.shape[2:]
+    if 0 in b.elements(x.shape):
+        return False
+    if b.chance(0.2):
+        shape = x.shape[:2] + (b.constant_dimension(1),) * len(spatial)
+        if b.chance(0.5):
+            return moved(b, 'GlobalMaxPool', [x], shape)
+        return b.node('GlobalAveragePool', [x], shape)
+    kernel = [b.integer(1, min(3, min(entry))) for entry in spatial]
+    strides = [b.integer(1, 3) for _ in spatial]
+    pads = [b.integer(0, size - 1) for size in kernel * 2]
+    count = len(spatial)
+    shape = x.shape[:2] + tuple(
+        tuple((length + pads[i] + pads[count + i] - kernel[i]) // strides[i] + 1
+              for length in entry)
+        for i, entry in enumerate(spatial))
+    attributes = {'kernel_shape': kernel, 'strides': strides, 'pads': pads}
+    if b.chance(0.5):
+        return moved(b, 'MaxPool', [x], shape, **attributes)
+    return b.node('AveragePool', [x], shape,
+                  count_include_pad=b.integer(0, 1), **attributes)
+
+
 def one_hot(b):
     """Draws OneHot with indices of which some are negative or out of range."""
     if b.opset < 11:
@@ -1223,7 +1249,7 @@ DRAWS = [
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),
     (2, pad), (1, tile), (3, gather), (1, gather_elements), (1, gather_nd),
-    (1, scatter), (1, one_hot), (1, trilu),
+    (1, scatter), (1, one_hot), (1, trilu), (2, pooling),
     (2, chain_reshape), (1, chain_expand), (1, chain_constant),
     (1, chain_slice), (1, chain_range), (1, chain_size)]
 

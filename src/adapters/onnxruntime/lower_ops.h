@@ -56,8 +56,6 @@ bool lower_depth_to_space(struct lowering *l);
 bool lower_space_to_depth(struct lowering *l);
 
 /* lower_pad.c */
-/* Returns true if the lowering can read the value that Pad adds. */
-bool pad_is_served(const struct graph *graph, const struct graph_node *node);
 bool lower_pad(struct lowering *l);
 bool lower_tile(struct lowering *l);
 
@@ -65,6 +63,10 @@ bool lower_tile(struct lowering *l);
 bool lower_one_hot(struct lowering *l);
 bool lower_trilu(struct lowering *l);
 bool lower_range(struct lowering *l);
+
+/* lower_pool.c */
+bool lower_pool(struct lowering *l);
+bool lower_global_pool(struct lowering *l);
 
 /* lower_reduce.c */
 bool lower_reduce(struct lowering *l);

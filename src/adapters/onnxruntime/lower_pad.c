@@ -90,16 +90,6 @@ static bool pads_read(struct lowering *l, uint32_t rank, int64_t *begins,
     return true;
 }
 
-bool pad_is_served(const struct graph *graph, const struct graph_node *node)
-{
-    const struct graph_value *x = graph_input(graph, node, 0);
-
-    return graph_input(graph, node, 2) == NULL ||
-           (x != NULL && (x->dtype == TANDEM_F32 || x->dtype == TANDEM_I32 ||
-                          x->dtype == TANDEM_I64 || x->dtype == TANDEM_U8 ||
-                          x->dtype == TANDEM_BOOL));
-}
-
 bool lower_pad(struct lowering *l)
 {
     struct operand *x = lower_input_operand(l, 0), out;

@@ -3,7 +3,6 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/onnx_operator.h"
-#include "adapters/onnxruntime/lower_ops.h"
 
 #include <string.h>
 
@@ -199,6 +198,7 @@ static bool outputs_are_served(const struct graph *graph,
         if (i > 0 && output_is_used(graph, node, i) &&
             strcmp(node->type, "Split") != 0 &&
             strcmp(node->type, "TopK") != 0 &&
+            strcmp(node->type, "MaxPool") != 0 &&
             !(i == 3 && strcmp(node->type, "SkipLayerNormalization") == 0))
             return false;
     }
@@ -215,6 +215,29 @@ static bool fill_value_is_served(const struct graph_node *node)
            value->tensor_dtype == TANDEM_BOOL;
 }
 
+/* Returns true if the lowering can read the value that Pad adds. */
+static bool pad_is_served(const struct graph *graph,
+                          const struct graph_node *node)
+{
+    const struct graph_value *x = graph_input(graph, node, 0);
+
+    return graph_input(graph, node, 2) == NULL ||
+           (x != NULL && (x->dtype == TANDEM_F32 || x->dtype == TANDEM_I32 ||
+                          x->dtype == TANDEM_I64 || x->dtype == TANDEM_U8 ||
+                          x->dtype == TANDEM_BOOL));
+}
+
+/* Returns true if there are one to three spatial axes, and indices are
+ * row-major. */
+static bool pool_is_served(const struct graph *graph,
+                           const struct graph_node *node)
+{
+    const struct graph_value *x = graph_input(graph, node, 0);
+
+    return x != NULL && x->has_shape && x->rank >= 3 && x->rank <= 5 &&
+           graph_integer(node, "storage_order", 0) == 0;
+}
+
 static bool attributes_are_served(const struct graph *graph,
                                   const struct graph_node *node)
 {
@@ -223,6 +246,9 @@ static bool attributes_are_served(const struct graph *graph,
     if (strcmp(node->type, "FusedMatMul") == 0)
         return graph_integer(node, "transBatchA", 0) == 0 &&
                graph_integer(node, "transBatchB", 0) == 0;
+    if (strcmp(node->type, "MaxPool") == 0 ||
+        strcmp(node->type, "AveragePool") == 0)
+        return pool_is_served(graph, node);
     if (strcmp(node->type, "Pad") == 0)
         return pad_is_served(graph, node);
     if (strcmp(node->type, "ConstantOfShape") == 0)

@@ -95,8 +95,10 @@ static struct op_example example_of(const struct operator_info *row)
     uint32_t rank = row->op_class == TANDEM_CLASS_DOT ||
                             row->op_class == TANDEM_CLASS_RANGE
                         ? 1
-                    : row->op_class == TANDEM_CLASS_GEMM ? 3
-                                                         : 2;
+                    : row->op_class == TANDEM_CLASS_GEMM ||
+                            row->op_class == TANDEM_CLASS_POOL
+                        ? 3
+                        : 2;
     ck_assert_ptr_null(op_example_build(row, rank, shape, &example));
     return example;
 }

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Maximum and average pooling over one to three spatial axes, with strides,
+ * dilations and padding.
+ */
+#include "element_value.h"
+#include "inputs.h"
+#include "suite_class.h"
+
+#include <math.h>
+
+#define SPATIAL 3
+
+static const struct pool_form {
+    enum level level;
+    struct shape shape;
+    int64_t kernel[SPATIAL], strides[SPATIAL], dilations[SPATIAL];
+    int64_t begins[SPATIAL], ends[SPATIAL];
+    enum operand_layout in, out;
+} forms[] = {
+    {ALWAYS, S(2, 3, 13, 17), {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, DENSE,
+     DENSE},
+    {ALWAYS, S(1, 4, 8, 12), {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, DENSE,
+     DENSE},
+    {ALWAYS, S(2, 2, 9, 14), {3, 2}, {1, 3}, {2, 4}, {4, 2}, {1, 3}, DENSE,
+     DENSE},
+    {SOME, S(3, 5, 40), {5}, {3}, {1}, {2}, {0}, DENSE, DENSE},
+    {SOME, S(1, 1, 2000), {7}, {1}, {3}, {10}, {18}, DENSE, DENSE},
+    {ALWAYS, S(2, 2, 5, 6, 7), {2, 3, 2}, {1, 2, 2}, {2, 1, 1}, {1, 0, 1},
+     {0, 2, 1}, DENSE, DENSE},
+    {SOME, S(1, 2, 6, 6), {6, 6}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, DENSE, DENSE},
+    {SOME, S(2, 3, 7, 7), {1, 1}, {4, 5}, {1, 1}, {0, 0}, {0, 0}, DENSE, DENSE},
+    {SOME, S(1, 1, 1, 1), {2, 2}, {1, 1}, {3, 3}, {3, 3}, {3, 2}, DENSE, DENSE},
+    {SOME, S(0, 3, 5, 5), {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, DENSE, DENSE},
+    {SOME, S(1, 2, 56, 56), {56, 56}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, DENSE,
+     DENSE},
+    {SOME, S(2, 3, 11, 12), {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, PADDED,
+     PADDED},
+    {ALWAYS, S(2, 5, 9, 10), {3, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 0}, PERMUTED,
+     PERMUTED},
+    {SOME, S(2, 5, 9, 10), {3, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 0}, ANY, ANY},
+    {SOME, S(2, 3, 9, 5), {2, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, NEGATIVE,
+     REVERSED},
+    {SOME, S(2, 3, 9, 5), {2, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, REPEATED,
+     DENSE},
+};
+
+/* ---- reference ---- */
+
+static bool is_average(const struct call *call)
+{
+    return call->row->id == TANDEM_OP_AVERAGE_POOL;
+}
+
+/* Element `which` of a list of attributes. */
+enum list { KERNEL, STRIDES, DILATIONS, BEGINS, ENDS, LISTS };
+static int64_t *attribute(struct call *call, enum list list, uint32_t which)
+{
+    const uint32_t spatial = call->operands[0].desc.rank - 2;
+
+    return &call->ints[call->row->ints + list * spatial + which];
+}
+static int64_t attribute_of(const struct call *call, enum list list,
+                            uint32_t which)
+{
+    return *attribute((struct call *)call, list, which);
+}
+
+struct result {
+    long double sum, magnitude;
+    double best;
+    int64_t where, counted, elements;
+};
+
+static void element_add(struct result *result, double x, int64_t where)
+{
+    result->sum += x;
+    result->magnitude += fabs(x);
+    result->elements++;
+    if (result->where < 0 ||
+        (!isnan(result->best) && (isnan(x) || x > result->best))) {
+        result->best = x;
+        result->where = where;
+    }
+}
+
+/* Visits the elements of a window: offsets counts through the kernel. */
+static struct result window_visit(const struct call *call,
+                                  const struct dense *in, int64_t plane,
+                                  const int64_t *at)
+{
+    const uint32_t spatial = in->rank - 2;
+    struct result result = {.best = -INFINITY, .where = -1};
+    int64_t k[SPATIAL] = {0}, kernel[SPATIAL];
+    int64_t windows = 1;
+
+    for (uint32_t i = 0; i < spatial; i++) {
+        kernel[i] = attribute_of(call, KERNEL, i);
+        windows *= kernel[i];
+    }
+    for (int64_t n = 0; n < windows; n++) {
+        bool inside = true, counted = true;
+        int64_t from = plane;
+
+        for (uint32_t i = 0; i < spatial; i++) {
+            int64_t position = at[i] * attribute_of(call, STRIDES, i) -
+                               attribute_of(call, BEGINS, i) +
+                               k[i] * attribute_of(call, DILATIONS, i);
+
+            inside = inside && position >= 0 && position < in->shape[2 + i];
+            counted = counted && position < in->shape[2 + i] +
+                                                attribute_of(call, ENDS, i);
+            from = from * in->shape[2 + i] + position;
+        }
+        if (inside)
+            element_add(&result, dense_real(in, from), from);
+        result.counted += call->ints[1] != 0 ? counted : inside;
+        index_next(spatial, kernel, k);
+    }
+    return result;
+}
+
+static void reference(const struct call *call, const struct dense *in,
+                      struct expected *out)
+{
+    const struct tandem_tensor_desc *desc = &call->operands[1].desc;
+    const int64_t count = call->operands[1].elements;
+    int64_t index[TANDEM_MAX_RANK] = {0};
+
+    expected_init(&out[0], EXPECTED_REAL, count);
+    out[0].exact = !is_average(call);
+    out[0].subnormal_tolerance = REFERENCE_SUBNORMAL;
+    expected_allow_unspecified(&out[0]);
+    if (call->outputs > 1)
+        expected_init(&out[1], EXPECTED_INTEGER, count);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t plane = index[0] * desc->shape[1] + index[1];
+        struct result result = window_visit(call, in, plane, &index[2]);
+        double n = (double)result.counted;
+
+        out[0].real[i] = is_average(call) ? (double)result.sum / n
+                                          : result.best;
+        if (is_average(call)) {
+            out[0].tolerance[i] =
+                (call->row->tolerance + reference_log2(result.elements)) *
+                REFERENCE_2EPS * (double)(result.magnitude / n);
+            if (result.magnitude > (long double)0x1p127)
+                out[0].unspecified[i] = UNSPECIFIED_UNLESS_NAN;
+        }
+        if (call->outputs > 1)
+            out[1].integer[i] = result.where;
+        index_next(desc->rank, desc->shape, index);
+    }
+}
+
+/* ---- cases ---- */
+
+/* Returns the number of windows along an axis. */
+static int64_t windows_of(const struct call *call, uint32_t i, int64_t n)
+{
+    const int64_t begin = attribute_of(call, BEGINS, i);
+    const int64_t stride = attribute_of(call, STRIDES, i);
+    const int64_t span = (attribute_of(call, KERNEL, i) - 1) *
+                             attribute_of(call, DILATIONS, i) +
+                         1;
+    const int64_t rest = n + begin + attribute_of(call, ENDS, i) - span;
+    int64_t count = rest / stride + 1;
+
+    if (call->ints[0] != 0 && rest % stride != 0 &&
+        count * stride < n + begin)
+        count++;
+    return count;
+}
+
+/* Sets the attributes. Returns the shape of the outputs. */
+static struct shape attributes_set(struct call *call, const struct shape *shape,
+                                   const struct pool_form *form)
+{
+    const uint32_t spatial = shape->rank - 2;
+    const int64_t *const lists[LISTS] = {form->kernel, form->strides,
+                                         form->dilations, form->begins,
+                                         form->ends};
+    struct shape out = *shape;
+
+    call->operands[0].desc.rank = shape->rank;
+    call->int_count = call->row->ints + LISTS * spatial;
+    for (uint32_t list = 0; list < LISTS; list++)
+        for (uint32_t i = 0; i < spatial; i++)
+            *attribute(call, (enum list)list, i) = lists[list][i];
+    for (uint32_t i = 0; i < spatial; i++)
+        out.at[2 + i] = windows_of(call, i, shape->at[2 + i]);
+    return out;
+}
+
+static void run(struct suite *suite, const struct op_row *row,
+                const struct pool_form *form, uint32_t variant)
+{
+    char text[200];
+    struct shape out;
+    struct call *call;
+
+    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
+    call = call_begin(suite, row, "%s form %d%s%s%s", text, (int)(form - forms),
+                      variant & 1 ? ", ceil_mode" : "",
+                      variant & 2 ? ", count_include_pad" : "",
+                      variant & 4 ? ", specials" : "");
+    if (call == NULL)
+        return;
+    call->ints[0] = variant & 1;
+    if (row->ints > 1)
+        call->ints[1] = variant >> 1 & 1;
+    out = attributes_set(call, &form->shape, form);
+    call_operand(call, 0, TANDEM_F32, &form->shape, form->in);
+    if (variant & 4)
+        operand_fill_special(&call->operands[0], call->random, 10);
+    else
+        operand_fill_normal(&call->operands[0], call->random, 1, 0);
+    call_operand(call, 1, TANDEM_F32, &out, form->out);
+    if (call->outputs > 1)
+        call_operand(call, 2, TANDEM_I64, &out, form->out);
+    call_end(suite, call);
+}
+
+static void cases(struct suite *suite, const struct op_row *row)
+{
+    struct random choice;
+
+    random_seed(&choice, suite->options->seed, row->name);
+    for (uint32_t f = 0; f < COUNT_OF(forms); f++)
+        for (uint32_t variant = 0; variant < 8; variant++) {
+            bool drawn =
+                random_once_in(&choice, suite->options->smoke ? 12 : 3);
+
+            if ((variant & 2) != 0 && row->ints < 2)
+                continue;
+            if (drawn || (forms[f].level == ALWAYS && variant % 5 == 0) ||
+                suite->options->full || suite->options->filter != NULL)
+                run(suite, row, &forms[f], variant);
+        }
+}
+
+/* ---- random calls ---- */
+
+static void draw(struct call *call, const struct block *block)
+{
+    struct random *random = call->random;
+    struct pool_form form = {0};
+    struct shape shape, out;
+
+    (void)block;
+    shape_draw(&shape, random, 3, 5);
+    for (uint32_t i = 0; i < shape.rank; i++) {
+        const int64_t most = i < 2 ? 6 : 60;
+
+        shape.at[i] = shape.at[i] > most ? most : shape.at[i];
+    }
+    for (uint32_t i = 0; i + 2 < shape.rank; i++) {
+        int64_t n = shape.at[2 + i], span;
+
+        form.kernel[i] = random_between(random, 1, 4);
+        form.strides[i] = random_between(random, 1, 3);
+        form.dilations[i] = random_between(random, 1, 2);
+        span = (form.kernel[i] - 1) * form.dilations[i] + 1;
+        form.begins[i] = random_between(random, 0, span - 1);
+        form.ends[i] = random_between(random, 0, span - 1);
+        if (n + form.begins[i] + form.ends[i] < span)
+            form.kernel[i] = form.dilations[i] = 1;
+        if (form.kernel[i] == 1)
+            form.begins[i] = form.ends[i] = 0;
+        if (n == 0)
+            shape.at[2 + i] = 1;
+    }
+    call->ints[0] = random_between(random, 0, 1);
+    if (call->row->ints > 1)
+        call->ints[1] = random_between(random, 0, 1);
+    out = attributes_set(call, &shape, &form);
+    operand_draw(call, 0, TANDEM_F32, &shape);
+    operand_draw(call, 1, TANDEM_F32, &out);
+    if (call->outputs > 1)
+        operand_draw(call, 2, TANDEM_I64, &out);
+}
+
+static bool draw_invalid_attribute(struct call *call)
+{
+    const uint32_t spatial = call->operands[0].desc.rank - 2;
+    const uint32_t which = (uint32_t)random_below(call->random, spatial);
+
+    *attribute(call, (enum list)random_below(call->random, LISTS), which) =
+        random_once_in(call->random, 2) ? -1 : INT64_MAX;
+    return true;
+}
+
+/* ---- invalid calls ---- */
+
+static void make_valid(struct mistaken_call *p)
+{
+    const uint32_t first = p->row->ints;
+
+    mistaken_tensor_set(&p->ins[0], TANDEM_F32, 2, 3, 4);
+    mistaken_tensor_set(&p->outs[0], TANDEM_F32, 2, 3, 2);
+    p->ins[0].rank = p->outs[0].rank = 3;
+    p->ins[0].shape[2] = 6;
+    p->outs[0].shape[2] = 3;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct tandem_tensor_desc *tensor = i == 0 ? &p->ins[0] : &p->outs[0];
+
+        tensor->shape[0] = 1;
+        tensor->shape[1] = 4;
+        tensor->strides[0] = 4 * tensor->shape[2];
+        tensor->strides[1] = tensor->shape[2];
+        tensor->strides[2] = 1;
+    }
+    if (p->row->outputs > 1) {
+        p->outs[1] = p->outs[0];
+        p->outs[1].dtype = TANDEM_I64;
+        p->outs[1].byte_offset += 512;
+    }
+    for (uint32_t i = 0; i < first; i++)
+        p->ints[i] = 0;
+    p->ints[first] = p->ints[first + 1] = 2;
+    p->ints[first + 2] = 1;
+    p->ints[first + 3] = p->ints[first + 4] = 0;
+    p->op.int_count = first + 5;
+}
+
+#define POOL_MISTAKES(X)                                                       \
+    X(pool_ceil_mode, MAX_POOL, "ceil_mode 2", 0, p->ints[0] = 2)              \
+    X(pool_include_pad, AVERAGE_POOL, "count_include_pad -1", 0,               \
+      p->ints[1] = -1)                                                         \
+    X(pool_kernel, MAX_POOL, "a kernel of 0", 0, p->ints[1] = 0)               \
+    X(pool_kernel_large, MAX_POOL, "a kernel longer than the axis", 0,         \
+      p->ints[1] = 7)                                                          \
+    X(pool_stride, MAX_POOL, "a stride of 0", 0, p->ints[2] = 0)               \
+    X(pool_dilation, MAX_POOL, "a dilation of 0", 0, p->ints[3] = 0)           \
+    X(pool_pad, MAX_POOL, "padding beyond the kernel", 0, p->ints[4] = 2)      \
+    X(pool_pad_negative, MAX_POOL, "negative padding", 0, p->ints[5] = -1)     \
+    X(pool_huge, MAX_POOL, "a huge dilation", 0, p->ints[3] = INT64_MAX)       \
+    X(pool_ints_few, MAX_POOL, "a missing end", 0, p->op.int_count--)          \
+    X(pool_rank, MAX_POOL, "no spatial axis", 0,                               \
+      p->ins[0].rank = p->outs[0].rank = 2)                                    \
+    X(pool_output, AVERAGE_POOL, "another output shape", 0,                    \
+      p->outs[0].shape[2] = 2)                                                 \
+    X(pool_indices, MAX_POOL_INDICES, "indices of f32", MAYBE_LATER,           \
+      p->outs[1].dtype = TANDEM_F32)
+
+MISTAKE_TABLE(pool_mistakes, POOL_MISTAKES)
+
+const struct suite_class suite_pool = {
+    .cases = cases,
+    .reference = reference,
+    .draw = draw,
+    .draw_invalid_attribute = draw_invalid_attribute,
+    .weight = 2,
+    .make_valid = make_valid,
+    CLASS_MISTAKES(pool_mistakes),
+};
