@@ -42,6 +42,7 @@ static inline float nan_min(float a, float b)
 
 #define sin_needs_slow_path(x) (!(fabs(x) < 32768.0f))
 #define cos_needs_slow_path sin_needs_slow_path
+#define tan_needs_slow_path sin_needs_slow_path
 
 /* Returns sin(x + quarters * pi / 2). With x = j * pi / 2 + r and
  * |r| <= pi / 4, sin r is r + r^3 * S(r^2) within 2^-28, and cos r is
@@ -68,6 +69,7 @@ static inline float sin_plus_quarters(float x, uint quarters)
 }
 #define sin_fast(x) sin_plus_quarters(x, 0u)
 #define cos_fast(x) sin_plus_quarters(x, 1u)
+#define tan_fast(x) (sin_fast(x) / cos_fast(x))
 
 /* ---- logarithms ---- */
 

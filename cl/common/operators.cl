@@ -59,6 +59,15 @@ static inline float elu(float x, float alpha)
     return x >= 0.0f ? x : alpha * e;
 }
 
+/* If x / alpha is small, it can be subnormal, and celu rounds to x. */
+static inline float celu(float x, float alpha)
+{
+    float z = x / alpha;
+    float y = z < -20.0f ? -20.0f : z;
+    float e = expm1_in_range(x >= 0.0f ? 0.0f : y);
+    return x >= 0.0f || fabs(z) < 0x1p-25f ? x : alpha * e;
+}
+
 /* Defines an operator with a fast path. A kernel that has tested several
  * elements with op_NAME_needs_slow_path calls op_NAME_fast directly. */
 #define UNARY_FAST(name)                                                       \
@@ -103,6 +112,22 @@ UNARY(gelu_tanh, gelu_tanh(x))
 UNARY(softplus, softplus_fast(x))
 UNARY(mish, mish_fast(x))
 UNARY(hardswish, x * nan_min(nan_max(x / 6.0f + 0.5f, 0.0f), 1.0f))
+UNARY(hardsigmoid, nan_min(nan_max(a * x + b, 0.0f), 1.0f))
+UNARY(softsign, x / (1.0f + fabs(x)))
+UNARY(selu, x >= 0.0f ? b * x : elu(x, a))
+UNARY(celu, celu(x, a))
+UNARY(thresholded_relu, x <= a ? 0.0f : x)
+UNARY_FAST(tan)
+UNARY(asin, asin(x))
+UNARY(acos, acos(x))
+UNARY(atan, atan(x))
+UNARY(sinh, sinh(x))
+UNARY(cosh, cosh(x))
+UNARY(asinh, asinh(x))
+UNARY(acosh, acosh(x))
+UNARY(atanh, atanh(x))
+UNARY(exp2, exp2(x))
+UNARY(log2, log2(x))
 UNARY(none, x)
 
 /* ---- truth values ---- */
@@ -151,6 +176,17 @@ BINARY(pow_fast, pow_fast(a, b))
 BINARY(pow, pow_needs_slow_path(a, b) ? pow(a, b) : pow_fast(a, b))
 BINARY(min, nan_min(a, b))
 BINARY(max, nan_max(a, b))
+BINARY(prelu, a >= 0.0f ? a : b *a)
+static inline float op_fmod(float a, float b)
+{
+    return fmod(a, b);
+}
+/* The remainder has the sign of b. */
+static inline float op_mod(float a, float b)
+{
+    float r = fmod(a, b);
+    return r != 0.0f && (r < 0.0f) != (b < 0.0f) ? r + b : r;
+}
 BINARY(relu_grad, b <= 0.0f ? 0.0f : a)
 COMPARE(equal, ==)
 COMPARE(not_equal, !=)
@@ -165,6 +201,16 @@ LOGICAL(xor, (a != 0) != (b != 0))
 static inline uchar op_not(uchar x, float a, float b)
 {
     return bool_to_uchar(x == 0);
+}
+static inline uchar op_isnan(float x, float a, float b)
+{
+    return bool_to_uchar(x != x);
+}
+/* `a` is 1 to detect -infinity, and `b` to detect infinity. */
+static inline uchar op_isinf(float x, float a, float b)
+{
+    return bool_to_uchar((x == -INFINITY && a != 0.0f) ||
+                         (x == INFINITY && b != 0.0f));
 }
 static inline float op_where(uchar a, float b, float c)
 {

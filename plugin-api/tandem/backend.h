@@ -139,7 +139,8 @@ struct tandem_tensor_desc {
  *   UNARY          F -> F; the output has the shape of the input
  *   BINARY         F, F -> F; broadcast like NumPy; scalars allowed
  *   COMPARE        F, F -> bool; broadcast, scalars like BINARY; a comparison
- *                  with NaN is false, except that not_equal is true
+ *                  with NaN is false, except that not_equal is true.  isnan
+ *                  and isinf have one input
  *   LOGICAL        bool, bool -> bool, like BINARY; not has one input
  *   TERNARY        where: bool, F, F -> F; fma: F, F, F -> F; like BINARY
  *   GRADIENT       F, F -> F; equal shapes, no broadcast
@@ -386,6 +387,18 @@ X(GELU,       24, "gelu",       UNARY, 1, 1, "approximate", 1, "", 0, MULTI_TRAN
 X(SOFTPLUS,   25, "softplus",   UNARY, 1, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, ULP, 4, 1, "ln(1 + e^x)") \
 X(MISH,       26, "mish",       UNARY, 1, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, ULP_PLUS_INPUT, 4, 1, "x tanh(ln(1 + e^x))") \
 X(HARDSWISH,  27, "hardswish",  UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, TERM_MAGNITUDE, 4, 1, "x min(max(x / 6 + 1/2, 0), 1); s = |x|") \
+X(HARDSIGMOID, 28, "hardsigmoid", UNARY, 1, 1, "", 0, "alpha,beta", 2, ELEMENTWISE, TERM_MAGNITUDE, 4, 1, "min(max(alpha x + beta, 0), 1); s = |alpha x| + |beta|") \
+X(SOFTSIGN,   29, "softsign",   UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, ULP, 4, 1, "x / (1 + |x|)") \
+X(SELU,       30, "selu",       UNARY, 1, 1, "", 0, "alpha,gamma", 2, TRANSCENDENTAL, ULP, 4, 1, "gamma x where x >= 0, else c (e^x - 1), c = alpha gamma") \
+X(CELU,       31, "celu",       UNARY, 1, 1, "", 0, "alpha", 1, TRANSCENDENTAL, ULP, 8, 1, "x where x >= 0, else alpha (e^(x / alpha) - 1); alpha > 0") \
+X(THRESHOLDED_RELU, 32, "thresholded_relu", UNARY, 1, 1, "", 0, "alpha", 1, ELEMENTWISE, EXACT, 0, 1, "0 where x <= alpha, else x") \
+X(TAN,        33, "tan",        UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "tan x") \
+X(ASIN,       34, "asin",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arcsin x") \
+X(ACOS,       35, "acos",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arccos x") \
+X(ATAN,       36, "atan",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "arctan x") \
+X(SINH,       37, "sinh",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "sinh x") \
+X(COSH,       38, "cosh",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "cosh x") \
+X(ASINH,      39, "asinh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arsinh x") \
 X(ADD,        40, "add",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a + b") \
 X(SUB,        41, "sub",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a - b") \
 X(MUL,        42, "mul",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a b") \
@@ -393,12 +406,17 @@ X(DIV,        43, "div",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, ULP, 3,
 X(POW,        44, "pow",        BINARY, 2, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, ULP, 16, 1, "a^b as C99 pow") \
 X(MIN,        45, "min",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "the smaller of a, b; NaN if either is") \
 X(MAX,        46, "max",        BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "the larger of a, b; NaN if either is") \
+X(PRELU,      47, "prelu",      BINARY, 2, 1, "", 0, "", 0, ELEMENTWISE, ULP, 1, 1, "x where x >= 0, else slope x; inputs x, slope") \
+X(MOD,        48, "mod",        BINARY, 2, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, ULP, 1, 1, "a - b floor(a / b): fmod(a, b), plus b if its sign is not that of b") \
+X(FMOD,       49, "fmod",       BINARY, 2, 1, "", 0, "", 0, MULTI_TRANSCENDENTAL, EXACT, 0, 1, "a - b trunc(a / b) as C99 fmod") \
 X(EQUAL,         50, "equal",            COMPARE, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a = b") \
 X(NOT_EQUAL,     51, "not_equal",        COMPARE, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a != b") \
 X(LESS,          52, "less",             COMPARE, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a < b") \
 X(LESS_EQUAL,    53, "less_or_equal",    COMPARE, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a <= b") \
 X(GREATER,       54, "greater",          COMPARE, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a > b") \
 X(GREATER_EQUAL, 55, "greater_or_equal", COMPARE, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a >= b") \
+X(IS_NAN,        56, "isnan",            COMPARE, 1, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "x is NaN") \
+X(IS_INF,        57, "isinf",            COMPARE, 1, 1, "detect_negative,detect_positive", 2, "", 0, ELEMENTWISE, EXACT, 0, 1, "x is -inf and detect_negative is 1, or inf and detect_positive is 1") \
 X(AND,        60, "and",        LOGICAL, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a and b") \
 X(OR,         61, "or",         LOGICAL, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a or b") \
 X(XOR,        62, "xor",        LOGICAL, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "a or b, not both") \
@@ -445,7 +463,11 @@ X(MAX_POOL,   105, "max_pool",  POOL, 1, 1, "ceil_mode", 1, "", 0, STRIDED, EXAC
 X(MAX_POOL_INDICES, 106, "max_pool_indices", POOL, 1, 2, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max_pool, and the row-major index of the first maximum in the input; -1 if the window is empty") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
-X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)")
+X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)") \
+X(ACOSH,     121, "acosh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arcosh x") \
+X(ATANH,     122, "atanh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "artanh x") \
+X(EXP2,      123, "exp2",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "2^x") \
+X(LOG2,      124, "log2",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "log2 x")
 
 enum tandem_op_id {
     TANDEM_OP_INVALID = 0,
@@ -461,7 +483,7 @@ struct tandem_gemm;
  * order of the operator table. TANDEM_INVALID_ARGUMENT is returned if there are
  * fewer than in the table, or if a switch (keepdims, exclusive, reverse,
  * largest, sorted, exclude_outside, antialias, approximate, nesterov,
- * decoupled_weight_decay) is neither 0 nor 1.
+ * decoupled_weight_decay, detect_negative, detect_positive) is neither 0 nor 1.
  * Attributes that a later minor version appends are optional; without them the
  * operator works as before.  floats are rounded to f32.  Except for the bounds
  * of clip, rounding makes no attribute 0 or infinite, and a positive epsilon

@@ -6,9 +6,22 @@
 
 static enum tandem_status unary_check(const struct op_call *call)
 {
+    if (call->info->id == TANDEM_OP_CELU && !(call->op->floats[0] > 0))
+        return argument_error("celu: alpha is %g; expected a positive number",
+                              call->op->floats[0]);
     return call->info->id == TANDEM_OP_GELU
                ? check_switch(call, 0, "approximate")
                : TANDEM_OK;
+}
+
+static enum tandem_status compare_check(const struct op_call *call)
+{
+    enum tandem_status status;
+    if (call->info->id != TANDEM_OP_IS_INF)
+        return TANDEM_OK;
+    status = check_switch(call, 0, "detect_negative");
+    return status == TANDEM_OK ? check_switch(call, 1, "detect_positive")
+                               : status;
 }
 
 static const char *unary_example(const struct operator_info *info,
@@ -78,6 +91,7 @@ const struct op_class op_class_compare = {.input_dtypes = "f",
                                           .in_place = IN_PLACE_ANY_INPUT,
                                           .scalars = true,
                                           .strided_cost = true,
+                                          .check = compare_check,
                                           .infer = broadcast_infer};
 
 const struct op_class op_class_logical = {.input_dtypes = "b",

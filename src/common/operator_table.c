@@ -78,6 +78,29 @@ float attribute_outside_f32(double value)
     return rounded;
 }
 
+void unary_attributes(float *out, const struct tandem_op *op)
+{
+    uint32_t count = operator_lookup(op->id)->floats;
+    const double *f = op->floats;
+    for (uint32_t i = 0; i < 2; i++)
+        out[i] = i < count ? attribute_f32(f[i]) : 0;
+    switch (op->id) {
+    case TANDEM_OP_CLIP:
+        out[0] = (float)f[0];
+        out[1] = (float)f[1];
+        break;
+    case TANDEM_OP_SELU: /* The product is the factor of e^x - 1. */
+        out[0] = attribute_f32(f[0] * f[1]);
+        break;
+    case TANDEM_OP_IS_INF:
+        out[0] = (float)op->ints[0];
+        out[1] = (float)op->ints[1];
+        break;
+    default:
+        break;
+    }
+}
+
 float epsilon_f32(double value)
 {
     return value > 0 && value < (double)FLT_MIN ? FLT_MIN

@@ -44,4 +44,8 @@ static inline float attribute_f32(double value)
  * FLT_MIN, because a device may flush subnormals to 0. */
 float epsilon_f32(double value);
 
+/* Sets out[0] and out[1] to the attributes of an operator of one input, in the
+ * form that its kernels read.  An attribute that the operator lacks is 0. */
+void unary_attributes(float *out, const struct tandem_op *op);
+
 #endif

@@ -35,6 +35,24 @@ static const struct domain domains[] = {
     {TANDEM_OP_SOFTPLUS, -110, 40, 5, {0, -88.7228, 88.7228, 20, -16.6}},
     {TANDEM_OP_MISH, -110, 40, 4, {0, -88.7228, -1.1924, 20}},
     {TANDEM_OP_HARDSWISH, -5, 5, 3, {-3, 3, 0}},
+    {TANDEM_OP_HARDSIGMOID, -5, 5, 3, {-2.5, 2.5, 0}},
+    {TANDEM_OP_SOFTSIGN, -9, 9, 3, {0, 1, 0x1p127}},
+    {TANDEM_OP_SELU, -20, 5, 2, {0, -17.4}},
+    {TANDEM_OP_CELU, -20, 5, 3, {0, -17.4, -1e-8}},
+    {TANDEM_OP_THRESHOLDED_RELU, -3, 3, 2, {0, 1}},
+    {TANDEM_OP_TAN, -20, 20, 5, {0, 1.57079633, 0.785398163, 1e5, 3.14159265}},
+    {TANDEM_OP_ASIN, -1, 1, 4, {0, 1, -1, 0.5}},
+    {TANDEM_OP_ACOS, -1, 1, 4, {0, 1, -1, 0.5}},
+    {TANDEM_OP_ATAN, -10, 10, 3, {0, 1, -1}},
+    {TANDEM_OP_SINH, -95, 95, 5, {0, 88.7228, 89.4159, -89.4159, 1}},
+    {TANDEM_OP_COSH, -95, 95, 5, {0, 88.7228, 89.4159, -89.4159, 1}},
+    {TANDEM_OP_ASINH, -10, 10, 4, {0, 1, 1e18, -1e19}},
+    {TANDEM_OP_ACOSH, 1, 100, 3, {1, 1e18, 1e19}},
+    {TANDEM_OP_ATANH, -1, 1, 4, {0, 1, -1, 0.5}},
+    {TANDEM_OP_EXP2, -155, 130, 5, {0, 128, -126, -149, 1}},
+    {TANDEM_OP_LOG2, 0, 10, 3, {1, 0, 0x1p-126}},
+    {TANDEM_OP_MOD, -10, 10, 4, {0, 1, -3, 0.5}},
+    {TANDEM_OP_FMOD, -10, 10, 4, {0, 1, -3, 0.5}},
     {TANDEM_OP_POW, -5, 10, 5, {0, 1, -1, 2, 0.5}},
 };
 
@@ -207,7 +225,11 @@ static void attributes_fill(struct call *call)
 {
     if (call->row->id == TANDEM_OP_GELU)
         call->ints[0] = random_between(call->random, 0, 1);
+    if (call->row->id == TANDEM_OP_IS_INF)
+        for (uint32_t i = 0; i < 2; i++)
+            call->ints[i] = random_between(call->random, 0, 1);
     call->floats[0] = (double)(float)random_uniform(call->random, 0.01, 1.5);
+    call->floats[1] = (double)(float)random_uniform(call->random, 0.01, 1.5);
     if (call->row->id == TANDEM_OP_CLIP) {
         call->floats[0] = -0.75;
         call->floats[1] =
@@ -326,6 +348,19 @@ static const struct {
     {TANDEM_OP_ELU, "slope 9.99989e-321", 1e-320, 0},
     {TANDEM_OP_ELU, "slope 1e+39", 1e39, 0},
     {TANDEM_OP_ELU, "slope -1e+300", -1e300, 0},
+    {TANDEM_OP_SELU, "factor 1e-46", 1e-46, 1},
+    {TANDEM_OP_SELU, "factor 1e+39", 1e39, 1},
+    {TANDEM_OP_SELU, "alpha 1e+30, gamma 1e-30", 1e30, 1e-30},
+    {TANDEM_OP_SELU, "alpha 1, gamma -1e+300", 1, -1e300},
+    {TANDEM_OP_CELU, "alpha 1e-46", 1e-46, 0},
+    {TANDEM_OP_CELU, "alpha 1e-30", 1e-30, 0},
+    {TANDEM_OP_CELU, "alpha 1e+39", 1e39, 0},
+    {TANDEM_OP_HARDSIGMOID, "alpha 0", 0, 0.5},
+    {TANDEM_OP_HARDSIGMOID, "alpha 1e+39", 1e39, -1},
+    {TANDEM_OP_HARDSIGMOID, "alpha -2, beta -1e+39", -2, -1e39},
+    {TANDEM_OP_THRESHOLDED_RELU, "alpha -1", -1, 0},
+    {TANDEM_OP_THRESHOLDED_RELU, "alpha 0", 0, 0},
+    {TANDEM_OP_THRESHOLDED_RELU, "alpha -1e+39", -1e39, 0},
 };
 
 /*
@@ -355,7 +390,8 @@ static void attribute_case_run(struct suite *suite, const struct op_row *row,
     call->floats[0] = value;
     call->floats[1] = attribute_cases[number].second;
     call_operand(call, 0, TANDEM_F32, &shape, DENSE);
-    if (row->id == TANDEM_OP_LEAKY_RELU || row->id == TANDEM_OP_ELU) {
+    if (row->id == TANDEM_OP_LEAKY_RELU || row->id == TANDEM_OP_ELU ||
+        row->id == TANDEM_OP_SELU || row->id == TANDEM_OP_CELU) {
         slope_input_fill(call);
     } else {
         operand_fill(&call->operands[0], call->random, row);
@@ -419,11 +455,11 @@ static bool form_is_selected(const struct suite *suite,
     if (level == FULL || suite->options->filter != NULL)
         return level != FULL;
     /*
-     * Some compilers need half a minute for each kernel of these two
-     * operators.
+     * Some compilers need half a minute for each kernel of these operators.
      */
     if (suite->options->smoke &&
-        (row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS))
+        (row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS ||
+         row->id == TANDEM_OP_TAN))
         return false;
     if (suite->options->smoke)
         return turn % form_smoke_period(row, level) == 0;
@@ -518,8 +554,14 @@ static void draw_attributes(struct call *call, const struct spread *spread)
 {
     double *floats = call->floats;
 
-    if (call->row->id == TANDEM_OP_LEAKY_RELU || call->row->id == TANDEM_OP_ELU)
-        floats[0] = (double)(float)random_normal(call->random);
+    if (call->row->op_class == TANDEM_CLASS_UNARY)
+        for (uint32_t i = 0; i < 2; i++)
+            floats[i] = (double)(float)random_normal(call->random);
+    if (call->row->id == TANDEM_OP_CELU)
+        floats[0] = fabs(floats[0]) + 0.0625;
+    if (call->row->id == TANDEM_OP_IS_INF)
+        for (uint32_t i = 0; i < 2; i++)
+            call->ints[i] = random_between(call->random, 0, 1);
     if (call->row->id != TANDEM_OP_CLIP)
         return;
     floats[0] = (double)(float)value_draw(spread, call->random);
@@ -542,6 +584,11 @@ static void make_valid(struct mistaken_call *p)
       p->op.float_count--)                                                     \
     X(floats_null, ELU, "attributes at NULL", ALWAYS_INVALID,                  \
       p->op.floats = NULL)                                                     \
+    X(alpha_0, CELU, "alpha 0", 0, p->floats[0] = 0)                           \
+    X(alpha_negative, CELU, "a negative alpha", 0, p->floats[0] = -1)          \
+    X(alpha_nan, CELU, "alpha NaN", 0, p->floats[0] = (double)NAN)             \
+    X(beta_missing, HARDSIGMOID, "an attribute too few", 0,                    \
+      p->op.float_count--)                                                     \
     X(bound_missing, CLIP, "an attribute too few", 0, p->op.float_count--)     \
     X(form_missing, GELU, "an attribute too few", 0, p->op.int_count--)        \
     X(form_2, GELU, "form 2", 0, p->ints[0] = 2)                               \
@@ -559,6 +606,9 @@ static void make_valid(struct mistaken_call *p)
     X(dtypes_differ, ADD, "dtypes that differ", MAYBE_LATER,                   \
       p->ins[0].dtype = TANDEM_I32)
 #define COMPARE_MISTAKES(X)                                                    \
+    X(detect_2, IS_INF, "detect_negative 2", 0, p->ints[0] = 2)                \
+    X(detect_minus_1, IS_INF, "detect_positive -1", 0, p->ints[1] = -1)        \
+    X(detect_missing, IS_INF, "an attribute too few", 0, p->op.int_count--)    \
     X(less_f32, LESS, "an output of f32", MAYBE_LATER,                         \
       p->outs[0].dtype = TANDEM_F32)
 #define LOGICAL_MISTAKES(X)                                                    \

@@ -67,8 +67,52 @@ static double unary_simple(uint32_t id, double x, const double *floats)
         return clip(x, (double)(float)floats[0], (double)(float)floats[1]);
     case TANDEM_OP_HARDSWISH:
         return x * clip(x / 6.0 + 0.5, 0.0, 1.0);
+    case TANDEM_OP_HARDSIGMOID:
+        return clip(reference_attribute(floats[0]) * x +
+                        reference_attribute(floats[1]),
+                    0.0, 1.0);
+    case TANDEM_OP_SOFTSIGN:
+        return x / (1.0 + fabs(x));
+    case TANDEM_OP_THRESHOLDED_RELU:
+        return x <= reference_attribute(floats[0]) ? 0.0 : x;
     default:
         return (double)NAN;
+    }
+}
+
+static double negative_exponential(double factor, double x)
+{
+    return (double)((long double)reference_attribute(factor) *
+                    expm1l((long double)x));
+}
+
+static double trigonometric(uint32_t id, long double x)
+{
+    switch (id) {
+    case TANDEM_OP_SIN:
+        return (double)sinl(x);
+    case TANDEM_OP_COS:
+        return (double)cosl(x);
+    case TANDEM_OP_TAN:
+        return (double)tanl(x);
+    case TANDEM_OP_ASIN:
+        return (double)asinl(x);
+    case TANDEM_OP_ACOS:
+        return (double)acosl(x);
+    case TANDEM_OP_ATAN:
+        return (double)atanl(x);
+    case TANDEM_OP_SINH:
+        return (double)sinhl(x);
+    case TANDEM_OP_COSH:
+        return (double)coshl(x);
+    case TANDEM_OP_TANH:
+        return (double)tanhl(x);
+    case TANDEM_OP_ASINH:
+        return (double)asinhl(x);
+    case TANDEM_OP_ACOSH:
+        return (double)acoshl(x);
+    default:
+        return (double)atanhl(x);
     }
 }
 
@@ -92,20 +136,36 @@ double reference_unary(uint32_t id, double x, const int64_t *ints,
         return (double)logl(y);
     case TANDEM_OP_LOG1P:
         return (double)log1pl(y);
+    case TANDEM_OP_EXP2:
+        return (double)exp2l(y);
+    case TANDEM_OP_LOG2:
+        return (double)log2l(y);
     case TANDEM_OP_SIN:
-        return (double)sinl(y);
     case TANDEM_OP_COS:
-        return (double)cosl(y);
+    case TANDEM_OP_TAN:
+    case TANDEM_OP_ASIN:
+    case TANDEM_OP_ACOS:
+    case TANDEM_OP_ATAN:
+    case TANDEM_OP_SINH:
+    case TANDEM_OP_COSH:
     case TANDEM_OP_TANH:
-        return (double)tanhl(y);
+    case TANDEM_OP_ASINH:
+    case TANDEM_OP_ACOSH:
+    case TANDEM_OP_ATANH:
+        return trigonometric(id, y);
     case TANDEM_OP_ERF:
         return (double)erfl(y);
     case TANDEM_OP_SIGMOID:
         return (double)sigmoid(y);
     case TANDEM_OP_ELU:
+        return x >= 0.0 ? x : negative_exponential(floats[0], x);
+    case TANDEM_OP_SELU:
+        return x >= 0.0 ? reference_attribute(floats[1]) * x
+                        : negative_exponential(floats[0] * floats[1], x);
+    case TANDEM_OP_CELU:
         return x >= 0.0 ? x
-                        : (double)((long double)reference_attribute(floats[0]) *
-                                   expm1l(y));
+                        : negative_exponential(
+                              floats[0], x / reference_attribute(floats[0]));
     case TANDEM_OP_SWISH:
         return (double)(y * sigmoid(y));
     case TANDEM_OP_GELU:
@@ -117,6 +177,15 @@ double reference_unary(uint32_t id, double x, const int64_t *ints,
     default:
         return unary_simple(id, x, floats);
     }
+}
+
+static double floored_mod(double a, double b)
+{
+    double remainder = fmod(a, b);
+
+    if (remainder != 0.0 && signbit(remainder) != signbit(b))
+        remainder += b;
+    return remainder;
 }
 
 static double binary(uint32_t id, double a, double b)
@@ -132,6 +201,12 @@ static double binary(uint32_t id, double a, double b)
         return (double)((long double)a / (long double)b);
     case TANDEM_OP_POW:
         return (double)powl((long double)a, (long double)b);
+    case TANDEM_OP_PRELU:
+        return a >= 0.0 ? a : b * a;
+    case TANDEM_OP_MOD:
+        return floored_mod(a, b);
+    case TANDEM_OP_FMOD:
+        return fmod(a, b);
     case TANDEM_OP_RELU_GRAD:
         return b <= 0.0 ? 0.0 : a;
     default:
@@ -162,6 +237,13 @@ static bool compare(uint32_t id, double a, double b)
     }
 }
 
+static bool predicate(uint32_t id, double x, const int64_t *ints)
+{
+    if (id == TANDEM_OP_IS_NAN)
+        return isnan(x);
+    return isinf(x) && ints[x > 0.0 ? 1 : 0] != 0;
+}
+
 static bool logical(uint32_t id, bool a, bool b)
 {
     switch (id) {
@@ -182,7 +264,9 @@ static void truth_fill(const struct call *call, const struct dense *in,
     uint32_t id = call->row->id;
 
     for (int64_t i = 0; i < out->elements; i++) {
-        if (call->row->op_class == TANDEM_CLASS_COMPARE)
+        if (call->inputs == 1 && call->row->op_class == TANDEM_CLASS_COMPARE)
+            out->integer[i] = predicate(id, dense_real(&in[0], i), call->ints);
+        else if (call->row->op_class == TANDEM_CLASS_COMPARE)
             out->integer[i] =
                 compare(id, dense_real(&in[0], i), dense_real(&in[1], i));
         else
@@ -210,10 +294,18 @@ static double real_value(const struct call *call, const struct dense *in,
 }
 
 /*
- * The metrics ULP_PLUS_INPUT and TERM_MAGNITUDE (hardswish) are relative to x.
+ * The metrics ULP_PLUS_INPUT and TERM_MAGNITUDE of hardswish are relative to x,
+ * TERM_MAGNITUDE of hardsigmoid to its terms.
  */
-static double tolerance_of(const struct op_row *row, double r, double x)
+static double tolerance_of(const struct call *call, double r, double x)
 {
+    const struct op_row *row = call->row;
+
+    if (row->id == TANDEM_OP_HARDSIGMOID)
+        x = fabs(reference_attribute(call->floats[0]) * x) +
+            fabs(reference_attribute(call->floats[1]));
+    if (row->id == TANDEM_OP_HARDSIGMOID && isinf(x))
+        return 0.0;
     switch (row->metric) {
     case TANDEM_METRIC_ULP_PLUS_INPUT:
         return reference_ulp(row->tolerance, r) + 0x1p-20 * fabs(x);
@@ -247,8 +339,9 @@ void elementwise_reference(const struct call *call, const struct dense *in,
 
         out->real[i] = real_value(call, in, i);
         /* The formula gives inf times 0; the limit is 0. */
-        if (relative && x == (double)-INFINITY)
+        if (relative && x == (double)-INFINITY &&
+            row->id != TANDEM_OP_HARDSIGMOID)
             out->real[i] = (double)NAN;
-        out->tolerance[i] = tolerance_of(row, out->real[i], x);
+        out->tolerance[i] = tolerance_of(call, out->real[i], x);
     }
 }

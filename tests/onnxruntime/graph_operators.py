@@ -41,7 +41,9 @@ def unary_rounding(b):
 # Continuous operators of one input, with their first operator-set version.
 SMOOTH_OPERATORS = {
     'Cos': 7, 'Erf': 9, 'Mish': 18, 'Sigmoid': 6, 'Sin': 7, 'Softplus': 1,
-    'Tanh': 6, 'HardSwish': 14, 'Elu': 6, 'LeakyRelu': 6, 'Gelu': 20}
+    'Tanh': 6, 'HardSwish': 14, 'Elu': 6, 'LeakyRelu': 6, 'Gelu': 20,
+    'Asinh': 9, 'Atan': 7, 'Celu': 12, 'HardSigmoid': 6, 'Selu': 6,
+    'Softsign': 1}
 
 
 def choose_operator(b, operators):
@@ -60,6 +62,12 @@ def unary_smooth(b):
     attributes = {}
     if operator in ('Elu', 'LeakyRelu') and b.chance(0.7):
         attributes['alpha'] = b.choice([0.0, 0.25, 0.5, 1.5])
+    if operator in ('Celu', 'HardSigmoid', 'Selu') and b.chance(0.7):
+        attributes['alpha'] = b.choice([0.25, 0.5, 1.5])
+    if operator == 'HardSigmoid' and b.chance(0.7):
+        attributes['beta'] = b.choice([-0.25, 0.0, 0.75])
+    if operator == 'Selu' and b.chance(0.7):
+        attributes['gamma'] = b.choice([0.5, 1.25])
     if operator == 'Gelu' and b.chance(0.7):
         attributes['approximate'] = b.choice(['none', 'tanh'])
     return b.node(operator, [x], x.shape, **attributes)
@@ -67,10 +75,15 @@ def unary_smooth(b):
 
 def unary_guarded(b):
     """Draws an operator with a restricted domain, and makes its input fit."""
-    operator = b.choice(['Exp', 'Log', 'Sqrt', 'Reciprocal'])
+    operator = choose_operator(b, {
+        'Exp': 7, 'Log': 7, 'Sqrt': 7, 'Reciprocal': 7, 'Sinh': 9, 'Cosh': 9,
+        'Tan': 7, 'Asin': 7, 'Acos': 7, 'Atanh': 9, 'Acosh': 9})
     x = b.pick()
-    if operator == 'Exp':
-        x = b.node('Clip', [x, b.constant(-4, 'f32'), b.constant(3, 'f32')],
+    bounds = {'Exp': (-4, 3), 'Sinh': (-3, 3), 'Cosh': (-3, 3), 'Tan': (-1, 1),
+              'Asin': (-0.75, 0.75), 'Acos': (-0.75, 0.75),
+              'Atanh': (-0.75, 0.75), 'Acosh': (1.25, 9)}.get(operator)
+    if bounds:
+        x = b.node('Clip', [x] + [b.constant(bound, 'f32') for bound in bounds],
                    x.shape, exact=x.exact)
     else:
         x = positive(b, x)
@@ -154,6 +167,40 @@ def binary_guarded(b):
     return b.node('Pow', [x, y], broadcast_shapes(x.shape, y.shape))
 
 
+def prelu(b):
+    """Draws PRelu, whose slope broadcasts to the shape of the input."""
+    x = b.pick()
+    first = b.integer(0, x.rank)
+    one = b.constant_dimension(1)
+    slope = b.fresh('f32', [one if b.chance(0.25) else entry
+                            for entry in x.shape[first:]])
+    return b.node('PRelu', [x, slope], x.shape)
+
+
+def remainder(b):
+    """Draws Mod of exact values with the sign of the dividend."""
+    if b.opset < 10:
+        return False
+    x = b.pick(accepts=is_exact)
+    y = partner(b, x, accepts=is_exact)
+    y = moved(b, 'Abs', [y], y.shape)
+    y = b.node('Add', [y, b.constant(0.5, 'f32')], y.shape, exact=y.exact,
+               grid=grid_sum([y.grid, Grid(-1, 0.5)]))
+    if not y.exact:
+        return False
+    return b.node('Mod', [x, y], broadcast_shapes(x.shape, y.shape), exact=True,
+                  fmod=1)
+
+
+def thresholded_relu(b):
+    """Draws ThresholdedRelu, which is not continuous."""
+    if b.opset < 10:
+        return False
+    x = b.pick(accepts=is_exact)
+    return b.node('ThresholdedRelu', [x], x.shape, exact=True, grid=x.grid,
+                  alpha=b.choice([-0.5, 0.0, 1.0]))
+
+
 def variadic(b):
     """Draws Max, Mean, Min or Sum of 1 to 4 inputs."""
     operator = b.choice(['Max', 'Mean', 'Min', 'Sum'])
@@ -202,13 +249,19 @@ def compare(b):
 
 
 def is_nan(b):
-    """Draws IsNaN of an input that no other operator reads."""
+    """Draws IsNaN or IsInf of an input that no other operator reads."""
+    infinite = b.opset >= 10 and b.chance(0.5)
     x = b.fresh('f32', b.shape(), constant=False)
     b.values.remove(x)
     for feed in b.feeds:
         array = feed[x.name]
+        special = b.choice(['inf', '-inf']) if infinite else 'nan'
         feed[x.name] = numpy.where(b.rng.random(array.shape) < 0.3,
-                                   numpy.float32('nan'), array)
+                                   numpy.float32(special), array)
+    if infinite:
+        attributes = {name: b.integer(0, 1) for name in
+                      ('detect_negative', 'detect_positive') if b.chance(0.5)}
+        return b.node('IsInf', [x], x.shape, 'bool', exact=True, **attributes)
     return b.node('IsNaN', [x], x.shape, 'bool', exact=True)
 
 
@@ -1242,7 +1295,8 @@ DRAWS = [
     (3, unary_exact), (2, unary_rounding), (5, unary_smooth),
     (3, unary_guarded), (2, microsoft_unary), (5, binary_exact),
     (4, binary_guarded), (3, variadic), (2, clip), (3, compare), (2, logical),
-    (1, is_nan), (2, where), (3, cast), (5, reduction), (2, arg_reduction),
+    (2, is_nan), (2, prelu), (1, remainder), (1, thresholded_relu), (2, where),
+    (3, cast), (5, reduction), (2, arg_reduction),
     (2, softmax), (1, cumsum), (1, topk), (1, resize),
     (3, normalization), (5, matmul),
     (2, fused_matmul), (4, gemm),

@@ -32,18 +32,35 @@ static bool unary_with_floats(struct lowering *l, uint32_t op,
            lower_output(l, 0, &out);
 }
 
-bool lower_leaky_relu(struct lowering *l)
+/* Activations with one or two float attributes, and the attributes' defaults.
+ */
+static const struct activation {
+    uint32_t op;
+    const char *names[2]; /* the second is NULL if there is none */
+    double defaults[2];
+} activations[] = {
+    {TANDEM_OP_CELU, {"alpha"}, {1}},
+    {TANDEM_OP_ELU, {"alpha"}, {1}},
+    {TANDEM_OP_HARDSIGMOID, {"alpha", "beta"}, {0.2, 0.5}},
+    {TANDEM_OP_LEAKY_RELU, {"alpha"}, {0.01}},
+    {TANDEM_OP_SELU,
+     {"alpha", "gamma"},
+     {1.67326319217681884765625, 1.05070102214813232421875}},
+    {TANDEM_OP_THRESHOLDED_RELU, {"alpha"}, {1}},
+};
+
+bool lower_activation(struct lowering *l)
 {
-    const double alpha = graph_real(l->node, "alpha", 0.01);
+    const struct activation *row = activations;
+    double floats[2];
+    uint32_t count = 0;
 
-    return unary_with_floats(l, TANDEM_OP_LEAKY_RELU, &alpha, 1);
-}
-
-bool lower_elu(struct lowering *l)
-{
-    const double alpha = graph_real(l->node, "alpha", 1);
-
-    return unary_with_floats(l, TANDEM_OP_ELU, &alpha, 1);
+    while (row->op != l->node->op->tandem_op)
+        row++;
+    for (; count < 2 && row->names[count] != NULL; count++)
+        floats[count] =
+            graph_real(l->node, row->names[count], row->defaults[count]);
+    return unary_with_floats(l, row->op, floats, count);
 }
 
 /* Gelu, and com.microsoft BiasGelu and FastGelu, which first add a bias. */
@@ -164,6 +181,16 @@ bool lower_elementwise_binary(struct lowering *l)
     return append_broadcast(l, l->node->op->tandem_op, 2, TANDEM_F32);
 }
 
+bool lower_mod(struct lowering *l)
+{
+    const bool has_sign_of_dividend = graph_integer(l->node, "fmod", 0) != 0;
+
+    return append_broadcast(l,
+                            has_sign_of_dividend ? TANDEM_OP_FMOD
+                                                 : TANDEM_OP_MOD,
+                            2, TANDEM_F32);
+}
+
 /* Reads the exponent of Pow if it is a constant with one element. */
 static bool constant_exponent(struct lowering *l, double *out)
 {
@@ -204,15 +231,20 @@ bool lower_compare(struct lowering *l)
     return append_broadcast(l, l->node->op->tandem_op, 2, TANDEM_BOOL);
 }
 
-/* Only NaN differs from itself. */
-bool lower_is_nan(struct lowering *l)
+/* IsNaN and IsInf. */
+bool lower_predicate(struct lowering *l)
 {
     struct operand *x = lower_input_operand(l, 0), out;
-    struct form_step step = step_make(l, TANDEM_OP_NOT_EQUAL);
+    struct form_step step = step_make(l, l->node->op->tandem_op);
 
+    if (step.op == TANDEM_OP_IS_INF) {
+        step.ints[0] = graph_integer(l->node, "detect_negative", 1) != 0;
+        step.ints[1] = graph_integer(l->node, "detect_positive", 1) != 0;
+        step.int_count = 2;
+    }
     return lower_new(l, TANDEM_BOOL, x->view.rank, x->view.shape, &out) &&
-           step_add_input(l, &step, x) && step_add_input(l, &step, x) &&
-           lower_step(l, &step, &out) && lower_output(l, 0, &out);
+           step_add_input(l, &step, x) && lower_step(l, &step, &out) &&
+           lower_output(l, 0, &out);
 }
 
 bool lower_logical(struct lowering *l)

@@ -22,15 +22,15 @@ bool lower_cast_integers(struct lowering *l, struct operand *x, uint32_t dtype);
 
 /* lower_elementwise.c */
 bool lower_elementwise_unary(struct lowering *l);
-bool lower_leaky_relu(struct lowering *l);
-bool lower_elu(struct lowering *l);
+bool lower_activation(struct lowering *l);
 bool lower_gelu(struct lowering *l);
 bool lower_swish(struct lowering *l);
 bool lower_clip(struct lowering *l);
 bool lower_elementwise_binary(struct lowering *l);
 bool lower_pow(struct lowering *l);
 bool lower_compare(struct lowering *l);
-bool lower_is_nan(struct lowering *l);
+bool lower_mod(struct lowering *l);
+bool lower_predicate(struct lowering *l);
 bool lower_logical(struct lowering *l);
 bool lower_where(struct lowering *l);
 bool lower_variadic(struct lowering *l);

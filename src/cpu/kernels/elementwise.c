@@ -55,14 +55,6 @@ static void adam_params(struct params *out, const struct tandem_op *op)
 void elementwise_params(struct params *out, const struct tandem_op *op)
 {
     switch (op->id) {
-    case TANDEM_OP_LEAKY_RELU:
-    case TANDEM_OP_ELU:
-        out->f[0] = attribute_f32(op->floats[0]);
-        break;
-    case TANDEM_OP_CLIP:
-        out->f[0] = (float)op->floats[0];
-        out->f[1] = (float)op->floats[1];
-        break;
     case TANDEM_OP_GELU:
         out->flag = op->ints[0] != 0;
         break;
@@ -77,6 +69,7 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
         adam_params(out, op);
         break;
     default:
+        unary_attributes(out->f, op);
         break;
     }
 }

@@ -48,6 +48,11 @@ static double hardswish(double x)
     return x * (gate < 0 ? 0.0 : gate > 1 ? 1.0 : gate);
 }
 
+static double celu(double x, double alpha)
+{
+    return x >= 0 ? x : alpha * expm1(x / alpha);
+}
+
 static float smaller(float a, float b)
 {
     return a < b || isnan(a) ? a : b;
@@ -56,6 +61,13 @@ static float smaller(float a, float b)
 static float larger(float a, float b)
 {
     return a > b || isnan(a) ? a : b;
+}
+
+/* Returns the remainder of a / b with the sign of b. */
+static float floored_mod(float a, float b)
+{
+    float r = fmodf(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -104,7 +116,23 @@ X(SWISH, x / (1.0 + exp(-x))) \
 X(GELU, gelu(x, row->params->flag)) \
 X(SOFTPLUS, softplus(x)) \
 X(MISH, x * tanh(softplus(x))) \
-X(HARDSWISH, hardswish(x))
+X(HARDSWISH, hardswish(x)) \
+X(HARDSIGMOID, clip((double)f[0] * x + (double)f[1], 0, 1)) \
+X(SOFTSIGN, x / (1 + fabs(x))) \
+X(SELU, x >= 0 ? f[1] * x : f[0] * expm1(x)) \
+X(CELU, celu(x, f[0])) \
+X(THRESHOLDED_RELU, x <= f[0] ? 0.0 : x) \
+X(TAN, tan(x)) \
+X(ASIN, asin(x)) \
+X(ACOS, acos(x)) \
+X(ATAN, atan(x)) \
+X(SINH, sinh(x)) \
+X(COSH, cosh(x)) \
+X(ASINH, asinh(x)) \
+X(ACOSH, acosh(x)) \
+X(ATANH, atanh(x)) \
+X(EXP2, exp2(x)) \
+X(LOG2, log2(x))
 
 UNARY_OPERATORS(UNARY)
 
@@ -115,6 +143,9 @@ BINARY(div, float, float, x / y)
 BINARY(pow, float, float, pow(x, y))
 BINARY(min, float, float, smaller(x, y))
 BINARY(max, float, float, larger(x, y))
+BINARY(prelu, float, float, x >= 0 ? x : y * x)
+BINARY(mod, float, float, floored_mod(x, y))
+BINARY(fmod, float, float, fmodf(x, y))
 /* For relu_grad, `x` is the incoming gradient and `y` is the input of relu. */
 BINARY(relu_grad, float, float, y <= 0 ? 0.0f : x)
 
@@ -198,6 +229,8 @@ void generic_elementwise_kernels(row_fn *rows)
 #define UNARY_FILL(id, expression) rows[TANDEM_OP_##id] = row_##id;
     UNARY_OPERATORS(UNARY_FILL)
     ROWS_OF_ALL_LEVELS(ROW_FILL)
+    rows[TANDEM_OP_MOD] = row_mod;
+    rows[TANDEM_OP_FMOD] = row_fmod;
     rows[TANDEM_OP_SGD] = row_sgd;
     rows[TANDEM_OP_ADAM] = row_adam;
 }

@@ -36,13 +36,14 @@ typedef void (*row_fn)(const struct row *row);
 #define ROWS_OF_ALL_LEVELS(X)                                                  \
     X(ADD, add)                                                                \
     X(SUB, sub) X(MUL, mul) X(DIV, div) X(POW, pow) X(MIN, min) X(MAX, max)    \
-        X(WHERE, where) X(FMA, fma) X(RELU_GRAD, relu_grad)
+        X(PRELU, prelu) X(WHERE, where) X(FMA, fma) X(RELU_GRAD, relu_grad)
 /* Lists vectorized_loops.h's operators with bool results, as X(id, name). */
 #define BOOL_ROWS(X)                                                           \
     X(EQUAL, equal)                                                            \
     X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal)            \
         X(GREATER, greater) X(GREATER_EQUAL, greater_equal) X(AND, and)        \
-            X(OR, or) X(XOR, xor) X(NOT, not )
+            X(OR, or) X(XOR, xor) X(NOT, not ) X(IS_NAN, isnan)                \
+                X(IS_INF, isinf)
 
 /* Passed as X to the lists above: stores the function row_<name> in `rows`. */
 #define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;

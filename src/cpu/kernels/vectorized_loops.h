@@ -5,6 +5,8 @@
 #ifndef TANDEM_CPU_KERNELS_VECTORIZED_LOOPS_H
 #define TANDEM_CPU_KERNELS_VECTORIZED_LOOPS_H
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "cpu/kernels/binary_rows.h"
@@ -33,6 +35,35 @@ static void row_not(const struct row *row)
     else
         for (int64_t i = 0; i < n; i++)
             out[i] = in[i] == 0;
+}
+
+static void row_isnan(const struct row *row)
+{
+    const float *in = row->in[0];
+    uint8_t *out = row->out[0];
+    float x = *in;
+    int64_t n = row->n;
+    if (row->constants != 0)
+        memset(out, x != x, (size_t)n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = in[i] != in[i];
+}
+
+/* An input beyond `low` or `high` is infinite.  A sign that is not detected has
+ * the limit infinity. */
+static void row_isinf(const struct row *row)
+{
+    const float *in = row->in[0], *f = row->params->f;
+    uint8_t *out = row->out[0];
+    float low = f[0] != 0 ? -FLT_MAX : -INFINITY;
+    float high = f[1] != 0 ? FLT_MAX : INFINITY, x = *in;
+    int64_t n = row->n;
+    if (row->constants != 0)
+        memset(out, x < low || x > high, (size_t)n);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = (in[i] < low) | (in[i] > high);
 }
 #endif
 

@@ -137,6 +137,77 @@ static inline vf hardswish(vf x)
     return x * clip(gate, vf_set(0), vf_set(1));
 }
 
+static inline vf selu(vf x, vf factor, vf gamma)
+{
+    return vf_select(vf_compare(x, vf_set(0), GE_OQ), gamma * x,
+                     factor * expm1_below(x));
+}
+
+/* If x / alpha is small, it can be subnormal, and celu rounds to x. */
+static inline vf celu(vf x, vf alpha)
+{
+    vf z = x / alpha;
+    vf y = vf_select(vf_compare(vf_abs(z), vf_set(0x1p-25f), LT_OQ), x,
+                     alpha * expm1_below(z));
+    return vf_select(vf_compare(x, vf_set(0), GE_OQ), x, y);
+}
+
+static inline vf thresholded_relu(vf x, vf alpha)
+{
+    return vf_select(vf_compare(x, alpha, LE_OQ), vf_set(0), x);
+}
+
+/* SLEEF returns infinity for some |x| above 88 whose result is finite.  These
+ * inputs use (e^(|x| / 2))^2 / 2. */
+static inline vf half_exp(vf x)
+{
+    vf e = vf_exp(vf_set(0.5f) * vf_abs(x));
+    return vf_set(0.5f) * e * e;
+}
+
+static inline vf sinh_all(vf x)
+{
+    vm large = vf_compare(vf_abs(x), vf_set(88), GT_OQ);
+    vf y = SLEEF1(sinh)(x);
+    if (vm_bits(large) != 0)
+        y = vf_select(large, vf_copy_sign(half_exp(x), x), y);
+    return y;
+}
+
+static inline vf cosh_all(vf x)
+{
+    vm large = vf_compare(vf_abs(x), vf_set(88), GT_OQ);
+    vf y = SLEEF1(cosh)(x);
+    if (vm_bits(large) != 0)
+        y = vf_select(large, half_exp(x), y);
+    return y;
+}
+
+/* SLEEF's asinh and acosh return infinity for some large inputs.  Above 1e18,
+ * the result is ln(2 |x|) in f32. */
+static inline vf log_double(vf x)
+{
+    return SLEEF1(log)(vf_abs(x)) + vf_set(0.693147181f);
+}
+
+static inline vf asinh_all(vf x)
+{
+    vm large = vf_compare(vf_abs(x), vf_set(1e18f), GT_OQ);
+    vf y = SLEEF1(asinh)(x);
+    if (vm_bits(large) != 0)
+        y = vf_select(large, vf_copy_sign(log_double(x), x), y);
+    return y;
+}
+
+static inline vf acosh_all(vf x)
+{
+    vm large = vf_compare(x, vf_set(1e18f), GT_OQ);
+    vf y = SLEEF1(acosh)(x);
+    if (vm_bits(large) != 0)
+        y = vf_select(large, log_double(x), y);
+    return y;
+}
+
 /* The operators of one input: X(id, attributes, result), where x is a vector of
  * elements.  An operator that is not in this list has the generic kernel. */
 #define UNARY_OPERATORS(X) \
@@ -164,7 +235,24 @@ X(ELU, vf alpha = F(0), elu(x, alpha)) \
 X(SWISH, NOTHING, x / logistic_denominator(x)) \
 X(SOFTPLUS, NOTHING, softplus(x)) \
 X(MISH, NOTHING, mish(x)) \
-X(HARDSWISH, NOTHING, hardswish(x))
+X(HARDSWISH, NOTHING, hardswish(x)) \
+X(HARDSIGMOID, vf alpha = F(0); vf beta = F(1), \
+  clip(alpha * x + beta, vf_set(0), vf_set(1))) \
+X(SOFTSIGN, NOTHING, x / (vf_set(1) + vf_abs(x))) \
+X(SELU, vf factor = F(0); vf gamma = F(1), selu(x, factor, gamma)) \
+X(CELU, vf alpha = F(0), celu(x, alpha)) \
+X(THRESHOLDED_RELU, vf alpha = F(0), thresholded_relu(x, alpha)) \
+X(TAN, NOTHING, SLEEF1(tan)(x)) \
+X(ASIN, NOTHING, SLEEF1(asin)(x)) \
+X(ACOS, NOTHING, SLEEF1(acos)(x)) \
+X(ATAN, NOTHING, SLEEF1(atan)(x)) \
+X(SINH, NOTHING, sinh_all(x)) \
+X(COSH, NOTHING, cosh_all(x)) \
+X(ASINH, NOTHING, asinh_all(x)) \
+X(ACOSH, NOTHING, acosh_all(x)) \
+X(ATANH, NOTHING, SLEEF1(atanh)(x)) \
+X(EXP2, NOTHING, SLEEF1(exp2)(x)) \
+X(LOG2, NOTHING, SLEEF1(log2)(x))
 
 UNARY_OPERATORS(UNARY)
 UNARY(clip_within, vf low = F(0); vf high = F(1), clip(x, low, high))
@@ -235,6 +323,7 @@ BINARY(div, a / b)
 BINARY(pow, SLEEF_POW(a, b))
 BINARY(min, vf_min(a, b))
 BINARY(max, vf_max(a, b))
+BINARY(prelu, leaky_relu(a, b))
 /* For relu_grad, `a` is the incoming gradient and `b` is the input of relu. */
 BINARY(relu_grad, vf_select(vf_compare(b, vf_set(0), LE_OQ), vf_set(0), a))
 

@@ -53,7 +53,7 @@ static bool operator_function(char out[DEFINE_VALUE_BYTES],
 static uint32_t has_fast_path(const struct define_input *in)
 {
     return in->key->op == TANDEM_OP_SIN || in->key->op == TANDEM_OP_COS ||
-           in->key->op == TANDEM_OP_POW;
+           in->key->op == TANDEM_OP_TAN || in->key->op == TANDEM_OP_POW;
 }
 
 static uint32_t input_count(const struct define_input *in)
@@ -159,10 +159,7 @@ static uint32_t values_fill(float *value, const struct op_request *request)
     const struct tandem_op *op = request->op;
     uint32_t immediate = 0, next = 0;
     if (request->input_count == 1) {
-        bool bounds = op->id == TANDEM_OP_CLIP;
-        for (uint32_t i = 0; i < 2 && i < op->float_count; i++)
-            value[2 + i] =
-                bounds ? (float)op->floats[i] : attribute_f32(op->floats[i]);
+        unary_attributes(value + 2, op);
         return 0;
     }
     bool logical = operator_lookup(op->id)->op_class == TANDEM_CLASS_LOGICAL;
