@@ -97,10 +97,7 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         out == NULL || out->dtype != class->small_output_dtype)
         return false;
     bool compares = out->dtype == TANDEM_BOOL;
-    /* On the fast path, only gelu has an integer attribute (0 or 1). */
-    if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0 ||
-        (shortcut->ints > 0 && op->int_count > 0 && op->ints != NULL &&
-         (op->ints[0] & ~INT64_C(1)) != 0))
+    if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0)
         return false;
     int64_t n = dense_elements(out);
     if (n == 0 || n > FAST_ELEMENTS)
@@ -138,6 +135,10 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
             op->float_count < shortcut->floats ||
             (shortcut->ints > 0 && op->ints == NULL) ||
             (shortcut->floats > 0 && op->floats == NULL))
+            return false;
+        const struct op_class *rules = op_class_get(shortcut->op_class);
+        const struct op_call call = {.info = operator_lookup(op->id), .op = op};
+        if (rules->check != NULL && rules->check(&call) != TANDEM_OK)
             return false;
         elementwise_params(params, op);
     }

@@ -251,9 +251,6 @@ static bool attributes_are_served(const struct graph *graph,
         return pool_is_served(graph, node);
     if (strcmp(node->type, "Celu") == 0)
         return graph_real(node, "alpha", 1) > 0;
-    if (strcmp(node->type, "Mod") == 0 &&
-        input_dtype(graph, node, 0) == TANDEM_F32)
-        return graph_integer(node, "fmod", 0) != 0;
     if (strcmp(node->type, "Pad") == 0)
         return pad_is_served(graph, node);
     if (strcmp(node->type, "ConstantOfShape") == 0)
