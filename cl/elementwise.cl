@@ -13,42 +13,43 @@
  */
 #include "common/params.cl"
 
-/* Operand 0 is the output. If bit k of `immediate` is set, operand k is the
- * constant value[k]. If bit k of `broadcast` is set, operand k has one element.
- * The parameters of an operator with one input are in value[2] and value[3].
+/* Operand 0 is the output. If bit k of `immediate` is set, operand k is a
+ * constant whose bits are value[k]. If bit k of `broadcast` is set, operand k
+ * has one element. The parameters of an operator with one input are floats,
+ * whose bits are value[2] and value[3].
  * The output begins `misalignment` elements after a cache-line boundary. */
 struct contiguous_params {
     uint64_t elements;
     uint32_t immediate, broadcast;
     uint32_t misalignment, reserved;
-    float value[4];
+    uint64_t value[4];
     uint64_t offset[4];
 };
-PARAMS_SIZE(contiguous_params, 72);
+PARAMS_SIZE(contiguous_params, 88);
 
 struct strided_params {
     uint64_t items; /* number of vectors if VECTOR is 1, else of elements */
     uint32_t rank, immediate, broadcast, misalignment;
-    float value[4];
+    uint64_t value[4];
     uint64_t offset[4];
     struct fast_divmod space;
     int64_t
         strides[4 * MAX_AXES]; /* strides of operand 0, then operand 1, ... */
 };
-PARAMS_SIZE(strided_params, 456);
+PARAMS_SIZE(strided_params, 472);
 
 /* Axis 0 is contiguous in the output, axis 1 in transposed inputs. */
 struct transposed_params {
     uint64_t columns, rows; /* extents of axis 0 and axis 1 */
     uint64_t tiles_per_row, tiles_per_plane;
     uint32_t rank, immediate, broadcast, reserved; /* broadcast along axis 0 */
-    float value[4];
+    uint64_t value[4];
     uint64_t offset[4];
     int64_t column_strides[4], row_strides[4]; /* strides along axes 0 and 1 */
     struct fast_divmod space; /* extents of axes 2 and higher */
     int64_t strides[4 * MAX_AXES];
 };
-PARAMS_SIZE(transposed_params, 544);
+PARAMS_SIZE(transposed_params, 560);
 
 #ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
@@ -96,7 +97,7 @@ typedef int4 offsets_t;
 /* EACH_INPUT(F) expands to F(k) for each input k. */
 #if INPUTS == 1
 #define INPUT_BUFFERS __global const IN0 *in0
-#define APPLY(j) OP((IN0)x0 j, p.value[2], p.value[3])
+#define APPLY(j) OP((IN0)x0 j, BITS_float(p.value[2]), BITS_float(p.value[3]))
 #define EACH_INPUT(F) F(0)
 #elif INPUTS == 2
 #define INPUT_BUFFERS __global const IN0 *in0, __global const IN1 *in1
@@ -110,7 +111,16 @@ typedef int4 offsets_t;
 #endif
 #define IS_IMMEDIATE(k) (p.immediate >> (k + 1) & 1u)
 #define IS_BROADCAST(k) (p.broadcast >> (k + 1) & 1u)
-#define IMMEDIATE(k) ((CAT(IN, k))p.value[k + 1])
+/* Converts bits to an element. */
+#define BITS_float(bits) as_float((uint)(bits))
+#define BITS_int(bits) ((int)(bits))
+#define BITS_long(bits) ((long)(bits))
+#define BITS_uchar(bits) ((uchar)(bits))
+#define BITS_ushort(bits) ((ushort)(bits))
+#define BITS_uint(bits) ((uint)(bits))
+#define BITS_ulong(bits) ((ulong)(bits))
+#define FROM_BITS(type) CAT(BITS_, type)
+#define IMMEDIATE(k) FROM_BITS(CAT(IN, k))(p.value[k + 1])
 #define VEC4(type) CAT(type, 4)
 
 /* Declares y, the vector of OP's results for the vectors x0, x1 and x2. If one

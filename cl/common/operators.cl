@@ -221,6 +221,69 @@ static inline float op_fma(float a, float b, float c)
     return fma(a, b, c);
 }
 
+/* ---- operators of integers, which wrap around ---- */
+
+#define INTEGER_UNARY(name, type, expression)                                  \
+    static inline type op_##name##_##type(type x, float a, float b)            \
+    {                                                                          \
+        return expression;                                                     \
+    }
+#define INTEGER_BINARY(name, type, result, expression)                         \
+    static inline result op_##name##_##type(type a, type b)                    \
+    {                                                                          \
+        return expression;                                                     \
+    }
+#define INTEGER_COMPARE(name, type, relation)                                  \
+    INTEGER_BINARY(name, type, uchar, bool_to_uchar(a relation b))
+
+/* CPUs trap if they divide by 0, or the smallest integer by -1, so these
+ * divisors are replaced by 1. */
+#define INTEGER_OPERATORS(type, unsigned_type)                                 \
+    static inline type type##_negate(type x)                                   \
+    {                                                                          \
+        return (type)(0 - (unsigned_type)x);                                   \
+    }                                                                          \
+    static inline type type##_divisor(type b)                                  \
+    {                                                                          \
+        return b == 0 || b == -1 ? 1 : b;                                      \
+    }                                                                          \
+    static inline type type##_divide(type a, type b)                           \
+    {                                                                          \
+        type quotient = a / type##_divisor(b);                                 \
+        return b == 0 ? 0 : b == -1 ? type##_negate(a) : quotient;             \
+    }                                                                          \
+    static inline type type##_floored_mod(type a, type b)                      \
+    {                                                                          \
+        type r = a % type##_divisor(b);                                        \
+        return r != 0 && (r < 0) != (b < 0) ? r + b : r;                       \
+    }                                                                          \
+    INTEGER_UNARY(neg, type, type##_negate(x))                                 \
+    INTEGER_UNARY(abs, type, x < 0 ? type##_negate(x) : x)                     \
+    INTEGER_UNARY(sign, type, (x > 0 ? 1 : 0) - (x < 0 ? 1 : 0))               \
+    INTEGER_BINARY(add, type, type,                                            \
+                   (type)((unsigned_type)a + (unsigned_type)b))                \
+    INTEGER_BINARY(sub, type, type,                                            \
+                   (type)((unsigned_type)a - (unsigned_type)b))                \
+    INTEGER_BINARY(mul, type, type,                                            \
+                   (type)((unsigned_type)a * (unsigned_type)b))                \
+    INTEGER_BINARY(div, type, type, type##_divide(a, b))                       \
+    INTEGER_BINARY(mod, type, type, type##_floored_mod(a, b))                  \
+    INTEGER_BINARY(fmod, type, type, a % type##_divisor(b))                    \
+    INTEGER_BINARY(min, type, type, a < b ? a : b)                             \
+    INTEGER_BINARY(max, type, type, a > b ? a : b)                             \
+    INTEGER_COMPARE(equal, type, ==)                                           \
+    INTEGER_COMPARE(not_equal, type, !=)                                       \
+    INTEGER_COMPARE(less, type, <)                                             \
+    INTEGER_COMPARE(less_or_equal, type, <=)                                   \
+    INTEGER_COMPARE(greater, type, >)                                          \
+    INTEGER_COMPARE(greater_or_equal, type, >=)                                \
+    static inline type op_where_##type(uchar a, type b, type c)                \
+    {                                                                          \
+        return a != 0 ? b : c;                                                 \
+    }
+INTEGER_OPERATORS(int, uint)
+INTEGER_OPERATORS(long, ulong)
+
 /* ---- casts from float, and from any integer as a long ---- */
 
 static inline long float_to_long(float x)

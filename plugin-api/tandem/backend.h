@@ -137,10 +137,15 @@ struct tandem_tensor_desc {
  * The list has one row X(ID, number, name) per class.  Numbers are part of the
  * ABI and never reused.
  *   UNARY          F -> F; the output has the shape of the input
- *   BINARY         F, F -> F; broadcast like NumPy; scalars allowed
+ *   BINARY         F, F -> F; broadcast like NumPy; scalars allowed.  mod and
+ *                  fmod of 0 are NaN
  *   COMPARE        F, F -> bool; broadcast, scalars like BINARY; a comparison
  *                  with NaN is false, except that not_equal is true.  isnan
  *                  and isinf have one input
+ *   Integers       neg, abs, sign, add, sub, mul, div, mod, fmod, min, max, the
+ *                  comparisons (except isnan and isinf) and where also have
+ *                  i32 and i64 instead of F, equal for all operands.  Results
+ *                  wrap around.  div truncates; div, mod and fmod by 0 give 0
  *   LOGICAL        bool, bool -> bool, like BINARY; not has one input
  *   TERNARY        where: bool, F, F -> F; fma: F, F, F -> F; like BINARY
  *   GRADIENT       F, F -> F; equal shapes, no broadcast
@@ -491,8 +496,8 @@ struct tandem_gemm;
  *
  * Scalars: an operator of class BINARY, COMPARE, LOGICAL or TERNARY accepts
  * NULL instead of an input. The k-th NULL input has the value floats[k],
- * converted to the input dtype of the operator, and the shape of a rank-0
- * tensor. At least one input must be a tensor.
+ * converted to the dtype of the other operands as by CAST, and the shape of a
+ * rank-0 tensor. At least one input must be a tensor.
  *
  * gemm is set only for TANDEM_OP_GEMM, which launch rejects. */
 struct tandem_op {

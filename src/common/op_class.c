@@ -42,10 +42,49 @@ static char output_letter(const struct operator_info *info, uint32_t output)
     return letter_at(classes[info->op_class]->output_dtypes, output);
 }
 
-uint32_t op_scalar_dtype(const struct operator_info *info, uint32_t input)
+/* Returns true if all operands with such letters have the same dtype. */
+static bool letter_is_common(char letter)
 {
-    return letter_at(input_dtypes(info), input) == 'b' ? TANDEM_BOOL
-                                                       : TANDEM_F32;
+    return letter == 'f' || letter == 'e' || letter == 'a';
+}
+
+uint32_t op_scalar_dtype(const struct op_call *call, uint32_t input)
+{
+    const char *letters = input_dtypes(call->info);
+    if (letter_at(letters, input) == 'b')
+        return TANDEM_BOOL;
+    for (uint32_t i = 0; i < call->input_count; i++)
+        if (call->inputs[i] != NULL && letter_at(letters, i) != 'b')
+            return call->inputs[i]->dtype;
+    return call->outputs != NULL && letter_is_common(output_letter(
+                                        call->info, 0))
+               ? call->outputs[0]->dtype
+               : TANDEM_F32;
+}
+
+uint64_t op_scalar_bits(uint32_t dtype, double value)
+{
+    double limit = dtype == TANDEM_I32 ? 0x1p31 : 0x1p63;
+    float real = (float)value;
+    uint32_t bits;
+    switch (dtype) {
+    case TANDEM_BOOL:
+        return value != 0;
+    case TANDEM_I32:
+    case TANDEM_I64:
+        if (isnan(value))
+            return 0;
+        if (value >= limit)
+            return dtype == TANDEM_I32 ? INT32_MAX : INT64_MAX;
+        if (value < -limit)
+            return dtype == TANDEM_I32 ? (uint32_t)INT32_MIN
+                                       : (uint64_t)INT64_MIN;
+        return dtype == TANDEM_I32 ? (uint32_t)(int64_t)value
+                                   : (uint64_t)(int64_t)value;
+    default:
+        memcpy(&bits, &real, sizeof bits);
+        return bits;
+    }
 }
 
 /* Returns true if cast converts from and to the dtype. */
@@ -59,19 +98,20 @@ static bool cast_supports(uint32_t dtype)
 enum tandem_status op_check_dtypes(const struct op_call *call)
 {
     const char *letters = input_dtypes(call->info);
-    uint32_t common = 0; /* dtype of the operands with the letters f and a */
-    bool computes = false;
+    uint32_t common = 0; /* dtype of the operands with the letters f, e and a */
+    bool computes = false, integers = false;
     for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
         const struct tandem_tensor_desc *tensor = op_call_operand(call, i);
         if (i == call->input_count)
             letters = classes[call->info->op_class]->output_dtypes;
         char letter = *letters;
         letters += letters[1] != '\0';
+        computes |= letter == 'f' || letter == 'e';
+        integers |= letter == 'e';
         if (tensor == NULL)
             continue;
         uint32_t dtype = tensor->dtype, expected = dtype;
-        if (letter == 'f' || letter == 'a') {
-            computes |= letter == 'f';
+        if (letter_is_common(letter)) {
             common = common == 0 ? dtype : common;
             expected = common;
         } else if (letter == 'b') {
@@ -97,11 +137,13 @@ enum tandem_status op_check_dtypes(const struct op_call *call)
             return operand_error(call, i, "has dtype %s; expected %s",
                                  dtype_name(dtype), dtype_name(expected));
     }
-    if (!computes || common == TANDEM_F32)
+    if (!computes || common == TANDEM_F32 ||
+        (integers && (common == TANDEM_I32 || common == TANDEM_I64)))
         return TANDEM_OK;
-    return last_error_set(TANDEM_UNSUPPORTED,
-                          "%s: dtype %s is unsupported; expected f32",
-                          call->info->name, dtype_name(common));
+    return last_error_set(
+        TANDEM_UNSUPPORTED, "%s: dtype %s is unsupported; expected %s",
+        call->info->name, dtype_name(common),
+        integers ? "f32, i32 or i64" : "f32");
 }
 
 /* ---- outputs ---- */
@@ -123,7 +165,7 @@ static uint32_t output_dtype(const struct op_call *call, uint32_t output,
     }
     for (uint32_t i = 0; i < call->input_count; i++) {
         char letter = letter_at(letters, i);
-        if (call->inputs[i] != NULL && (letter == 'f' || letter == 'a'))
+        if (call->inputs[i] != NULL && letter_is_common(letter))
             return call->inputs[i]->dtype;
     }
     return TANDEM_F32;

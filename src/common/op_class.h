@@ -51,8 +51,9 @@ enum op_example_shape {
 
 /* The dtype rule is one letter per operand. If there are more operands than
  * letters, the last letter is repeated.
- *   f  a dtype that kernels compute in, equal for all operands with f or any
- *   a  any dtype, equal for all operands with f or a
+ *   f  a dtype that kernels compute in, equal for all operands with f, e or a
+ *   e  like f, but also i32 and i64
+ *   a  any dtype, equal for all operands with f, e or a
  *   b  bool
  *   i  i32 or i64
  *   l  i64
@@ -95,8 +96,12 @@ struct op_class {
 /* Returns the entry of a class, or NULL if there is no such class. */
 const struct op_class *op_class_get(uint32_t op_class);
 
-/* Returns the dtype of a NULL input, which is a scalar: f32 or bool. */
-uint32_t op_scalar_dtype(const struct operator_info *info, uint32_t input);
+/* Returns the dtype of a NULL input, which is a scalar: bool, or the dtype of
+ * the operands that are not bool. */
+uint32_t op_scalar_dtype(const struct op_call *call, uint32_t input);
+/* Converts a scalar to f32, i32, i64 or bool as CAST does. Returns the bits of
+ * the element. */
+uint64_t op_scalar_bits(uint32_t dtype, double value);
 
 /* Checks that the operands' dtypes follow the dtype rule. Returns
  * TANDEM_UNSUPPORTED for a valid dtype that kernels do not compute in. */

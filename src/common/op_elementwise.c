@@ -67,26 +67,44 @@ static enum tandem_status broadcast_infer(const struct op_call *call,
     return TANDEM_OK;
 }
 
-static const char *ternary_input_dtypes(uint32_t op)
+static const char *unary_input_dtypes(uint32_t op)
 {
-    return op == TANDEM_OP_WHERE ? "bf" : "f";
+    return op == TANDEM_OP_NEG || op == TANDEM_OP_ABS || op == TANDEM_OP_SIGN
+               ? "e"
+               : "f";
 }
 
-const struct op_class op_class_unary = {.input_dtypes = "f",
-                                        .output_dtypes = "f",
+static const char *binary_input_dtypes(uint32_t op)
+{
+    return op == TANDEM_OP_POW || op == TANDEM_OP_PRELU ? "f" : "e";
+}
+
+static const char *compare_input_dtypes(uint32_t op)
+{
+    return op == TANDEM_OP_IS_NAN || op == TANDEM_OP_IS_INF ? "f" : "e";
+}
+
+static const char *ternary_input_dtypes(uint32_t op)
+{
+    return op == TANDEM_OP_WHERE ? "be" : "f";
+}
+
+const struct op_class op_class_unary = {.op_input_dtypes = unary_input_dtypes,
+                                        .output_dtypes = "a",
                                         .in_place = IN_PLACE_ANY_INPUT,
                                         .strided_cost = true,
                                         .check = unary_check,
                                         .example = unary_example};
 
-const struct op_class op_class_binary = {.input_dtypes = "f",
-                                         .output_dtypes = "f",
+const struct op_class op_class_binary = {.op_input_dtypes = binary_input_dtypes,
+                                         .output_dtypes = "a",
                                          .in_place = IN_PLACE_ANY_INPUT,
                                          .scalars = true,
                                          .strided_cost = true,
                                          .infer = broadcast_infer};
 
-const struct op_class op_class_compare = {.input_dtypes = "f",
+const struct op_class op_class_compare = {.op_input_dtypes =
+                                              compare_input_dtypes,
                                           .output_dtypes = "b",
                                           .in_place = IN_PLACE_ANY_INPUT,
                                           .scalars = true,
@@ -103,7 +121,7 @@ const struct op_class op_class_logical = {.input_dtypes = "b",
 
 const struct op_class op_class_ternary = {.op_input_dtypes =
                                               ternary_input_dtypes,
-                                          .output_dtypes = "f",
+                                          .output_dtypes = "a",
                                           .in_place = IN_PLACE_ANY_INPUT,
                                           .scalars = true,
                                           .strided_cost = true,

@@ -80,10 +80,9 @@ float attribute_outside_f32(double value)
 
 void unary_attributes(float *out, const struct tandem_op *op)
 {
-    uint32_t count = operator_lookup(op->id)->floats;
     const double *f = op->floats;
     for (uint32_t i = 0; i < 2; i++)
-        out[i] = i < count ? attribute_f32(f[i]) : 0;
+        out[i] = i < op->float_count ? attribute_f32(f[i]) : 0;
     switch (op->id) {
     case TANDEM_OP_CLIP:
         out[0] = (float)f[0];

@@ -50,6 +50,8 @@ enum tandem_status op_check(const struct tandem_op *op,
     case TANDEM_OP_ADD:
     case TANDEM_OP_MUL:
     case TANDEM_OP_RELU:
+        if (outputs[0]->dtype != TANDEM_F32)
+            return last_error_set(TANDEM_UNSUPPORTED, "only f32");
         return TANDEM_OK;
     case TANDEM_OP_GEMM:
         return gemm_is_supported(op->gemm);

@@ -62,20 +62,41 @@ static bool broadcasts(const struct op_row *row)
     return (class_of(row)->rules & BROADCASTS) != 0 && row->inputs > 1;
 }
 
-static uint32_t input_dtype(const struct op_row *row, uint32_t i)
+/* Returns true if the operator also computes i32 and i64. */
+static bool supports_integers(const struct op_row *row)
+{
+    switch (row->id) {
+    case TANDEM_OP_NEG:
+    case TANDEM_OP_ABS:
+    case TANDEM_OP_SIGN:
+    case TANDEM_OP_WHERE:
+        return true;
+    case TANDEM_OP_POW:
+    case TANDEM_OP_PRELU:
+        return false;
+    default:
+        return (row->op_class == TANDEM_CLASS_BINARY ||
+                row->op_class == TANDEM_CLASS_COMPARE) &&
+               row->inputs == 2;
+    }
+}
+
+/* In these functions, dtype is that of the operands that are not BOOL. */
+static uint32_t input_dtype(const struct op_row *row, uint32_t i,
+                            uint32_t dtype)
 {
     return row->op_class == TANDEM_CLASS_LOGICAL ||
                    (row->id == TANDEM_OP_WHERE && i == 0)
                ? TANDEM_BOOL
-               : TANDEM_F32;
+               : dtype;
 }
 
-static uint32_t output_dtype(const struct op_row *row)
+static uint32_t output_dtype(const struct op_row *row, uint32_t dtype)
 {
     return row->op_class == TANDEM_CLASS_COMPARE ||
                    row->op_class == TANDEM_CLASS_LOGICAL
                ? TANDEM_BOOL
-               : TANDEM_F32;
+               : dtype;
 }
 
 /* ---- cases ---- */
@@ -215,7 +236,8 @@ static bool form_supports_operator(const struct form *form,
                form->scalars != all;
     case IN_PLACE_FORM:
         return form->in_place < row->inputs &&
-               input_dtype(row, form->in_place) == output_dtype(row);
+               input_dtype(row, form->in_place, TANDEM_F32) ==
+                   output_dtype(row, TANDEM_F32);
     default:
         return true;
     }
@@ -237,10 +259,10 @@ static void attributes_fill(struct call *call)
     }
 }
 
-static void input_make(struct call *call, const struct form *form, uint32_t i)
+static void input_make(struct call *call, const struct form *form, uint32_t i,
+                       uint32_t dtype)
 {
     const struct op_row *row = call->row;
-    const uint32_t dtype = input_dtype(row, i);
     struct shape shape = {0};
 
     if (form->scalars >> i & 1u) {
@@ -265,6 +287,23 @@ static void input_make(struct call *call, const struct form *form, uint32_t i)
  * value. The index after the special values stands for values near the
  * operator's special points.
  */
+static void special_integers_fill(struct operand *operand, int64_t period)
+{
+    static const int64_t values[] = {0, 1, -1, 2, -2, 3, -7, 255, 1 << 30};
+    const int64_t radix = COUNT_OF(values) + 4;
+    const int64_t largest =
+        operand->desc.dtype == TANDEM_I32 ? INT32_MAX : INT64_MAX;
+
+    for (int64_t e = 0; e < operand->elements; e++) {
+        int64_t digit = e / period % radix;
+
+        operand_set(operand, e,
+                    (uint64_t)(digit >= 4        ? values[digit - 4]
+                               : digit % 2 == 0 ? largest - digit / 2
+                                                : -largest - digit / 2));
+    }
+}
+
 static void specials_fill(struct call *call)
 {
     int64_t radix = input_special_count() + 4;
@@ -272,8 +311,12 @@ static void specials_fill(struct call *call)
     for (uint32_t i = 0; i < call->inputs; i++) {
         struct operand *operand = &call->operands[i];
 
-        if (!operand->present || operand->desc.dtype != TANDEM_F32)
+        if (!operand->present || operand->desc.dtype == TANDEM_BOOL)
             continue;
+        if (operand->desc.dtype != TANDEM_F32) {
+            special_integers_fill(operand, i == call->inputs - 1 ? 1 : 13);
+            continue;
+        }
         for (int64_t e = 0; e < operand->elements; e++) {
             int64_t digit = i == 0 ? e % radix : e / radix % radix;
             float value = digit < input_special_count()
@@ -288,15 +331,18 @@ static void specials_fill(struct call *call)
 }
 
 static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct form *form)
+                     const struct form *form, uint32_t dtype)
 {
-    struct call *call = call_begin(suite, row, "%s", form->name);
+    struct call *call =
+        call_begin(suite, row, "%s%s%s", form->name,
+                   dtype == TANDEM_F32 ? "" : " ",
+                   dtype == TANDEM_F32 ? "" : dtype_text(dtype));
 
     if (call == NULL)
         return;
     attributes_fill(call);
     for (uint32_t i = 0; i < row->inputs; i++)
-        input_make(call, form, i);
+        input_make(call, form, i, input_dtype(row, i, dtype));
     ties_make(call);
     if (form->kind == SPECIALS)
         specials_fill(call);
@@ -305,12 +351,13 @@ static void form_run(struct suite *suite, const struct op_row *row,
 
         /* The layout must be valid for an output. */
         operand_finish(input);
-        operand_init(input, call->random, input_dtype(row, form->in_place),
-                     form->shape.rank, form->shape.at, form->out, true);
+        operand_init(input, call->random,
+                     input_dtype(row, form->in_place, dtype), form->shape.rank,
+                     form->shape.at, form->out, true);
         operand_fill(input, call->random, row);
         call_in_place(call, 0, form->in_place);
     } else {
-        call_operand(call, call->inputs, output_dtype(row), &form->shape,
+        call_operand(call, call->inputs, output_dtype(row, dtype), &form->shape,
                      form->out);
     }
     call_end(suite, call);
@@ -404,7 +451,8 @@ static void attribute_case_run(struct suite *suite, const struct op_row *row,
 }
 
 static void random_form_run(struct suite *suite, const struct op_row *row,
-                            uint32_t number, struct random *random)
+                            uint32_t number, uint32_t dtype,
+                            struct random *random)
 {
     char name[40];
     struct form form = {.name = name, .out = ANY};
@@ -428,7 +476,7 @@ static void random_form_run(struct suite *suite, const struct op_row *row,
         form.narrow[i].ones =
             (uint32_t)random_u64(random) & (uint32_t)random_u64(random);
     }
-    form_run(suite, row, &form);
+    form_run(suite, row, &form, dtype);
 }
 
 /*
@@ -466,6 +514,26 @@ static bool form_is_selected(const struct suite *suite,
     return level == ALWAYS || chosen;
 }
 
+/* Runs cases of i32 and i64, unless the level is smoke. */
+static void integer_cases(struct suite *suite, const struct op_row *row,
+                          struct random *choice)
+{
+    static const uint32_t dtypes[] = {TANDEM_I32, TANDEM_I64};
+
+    for (uint32_t k = 0; k < COUNT_OF(dtypes) && !suite->options->smoke; k++) {
+        for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
+            bool chosen = random_once_in(choice, 6);
+
+            if ((suite->options->full || forms[i].level == CORE || chosen) &&
+                form_is_selected(suite, row, i, chosen) &&
+                form_supports_operator(&forms[i], row))
+                form_run(suite, row, &forms[i], dtypes[k]);
+        }
+        for (uint32_t i = 0; i < (suite->options->full ? 20u : 1u); i++)
+            random_form_run(suite, row, i, dtypes[k], choice);
+    }
+}
+
 static void cases(struct suite *suite, const struct op_row *row)
 {
     uint32_t randoms = suite->options->full ? 60 : 3;
@@ -479,10 +547,12 @@ static void cases(struct suite *suite, const struct op_row *row)
 
         if (form_is_selected(suite, row, i, chosen) &&
             form_supports_operator(&forms[i], row))
-            form_run(suite, row, &forms[i]);
+            form_run(suite, row, &forms[i], TANDEM_F32);
     }
     for (uint32_t i = 0; i < randoms; i++)
-        random_form_run(suite, row, i, &choice);
+        random_form_run(suite, row, i, TANDEM_F32, &choice);
+    if (supports_integers(row))
+        integer_cases(suite, row, &choice);
     for (uint32_t i = 0; i < COUNT_OF(attribute_cases); i++)
         if (attribute_cases[i].op == row->id)
             attribute_case_run(suite, row, i);
@@ -516,36 +586,48 @@ static void axes_share(struct random *random, uint32_t rank, uint32_t inputs,
     }
 }
 
+/* Returns the dtype of the operands that are not BOOL. */
+static uint32_t dtype_draw(const struct call *call, const struct block *block)
+{
+    static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_F32, TANDEM_I32,
+                                      TANDEM_I64};
+
+    return supports_integers(call->row)
+               ? dtypes[(block->numbers[0] + call->row->id) % COUNT_OF(dtypes)]
+               : TANDEM_F32;
+}
+
 static void draw_broadcast(struct call *call, const struct block *block)
 {
+    const uint32_t dtype = dtype_draw(call, block);
     struct random *random = call->random;
     struct shape whole, own;
     uint32_t full[4], scalars = 0, all = (1u << call->inputs) - 1u;
 
-    (void)block;
     shape_draw(&whole, random, 0, TANDEM_MAX_RANK);
     if (call->inputs > 1 && random_once_in(random, 5))
         scalars = (uint32_t)random_below(random, all);
     axes_share(random, whole.rank, call->inputs, scalars, full);
     for (uint32_t i = 0; i < call->inputs; i++) {
         if (scalars >> i & 1u) {
-            operand_scalar(&call->operands[i], input_dtype(call->row, i), 0.0);
+            operand_scalar(&call->operands[i], input_dtype(call->row, i, dtype),
+                           0.0);
             continue;
         }
         shape_narrow(&own, random, &whole, full[i]);
-        operand_draw(call, i, input_dtype(call->row, i), &own);
+        operand_draw(call, i, input_dtype(call->row, i, dtype), &own);
     }
-    operand_draw(call, call->inputs, output_dtype(call->row), &whole);
+    operand_draw(call, call->inputs, output_dtype(call->row, dtype), &whole);
 }
 
 static void draw_equal_shapes(struct call *call, const struct block *block)
 {
+    const uint32_t dtype = dtype_draw(call, block);
     struct shape shape;
 
-    (void)block;
     shape_draw(&shape, call->random, 0, TANDEM_MAX_RANK);
     for (uint32_t i = 0; i <= call->inputs; i++)
-        operand_draw(call, i, TANDEM_F32, &shape);
+        operand_draw(call, i, dtype, &shape);
     if (call->row->id == TANDEM_OP_GELU)
         call->ints[0] = random_between(call->random, 0, 1);
 }
@@ -575,11 +657,13 @@ static void draw_attributes(struct call *call, const struct spread *spread)
 static void make_valid(struct mistaken_call *p)
 {
     for (uint32_t i = 0; i < p->row->inputs; i++)
-        p->ins[i].dtype = input_dtype(p->row, i);
-    p->outs[0].dtype = output_dtype(p->row);
+        p->ins[i].dtype = input_dtype(p->row, i, TANDEM_F32);
+    p->outs[0].dtype = output_dtype(p->row, TANDEM_F32);
 }
 
 #define UNARY_MISTAKES(X)                                                      \
+    X(sqrt_i32, SQRT, "operands of i32", MAYBE_LATER,                          \
+      p->ins[0].dtype = p->outs[0].dtype = TANDEM_I32)                         \
     X(slope_missing, LEAKY_RELU, "an attribute too few", 0,                    \
       p->op.float_count--)                                                     \
     X(floats_null, ELU, "attributes at NULL", ALWAYS_INVALID,                  \
@@ -603,6 +687,12 @@ static void make_valid(struct mistaken_call *p)
       p->in_pointers[0] = NULL)                                                \
     X(all_scalars, ADD, "scalars alone", 0,                                    \
       p->in_pointers[0] = p->in_pointers[1] = NULL)                            \
+    X(add_u8, ADD, "operands of u8", MAYBE_LATER,                              \
+      p->ins[0].dtype = p->ins[1].dtype = p->outs[0].dtype = TANDEM_U8)        \
+    X(pow_i32, POW, "operands of i32", MAYBE_LATER,                            \
+      p->ins[0].dtype = p->ins[1].dtype = p->outs[0].dtype = TANDEM_I32)       \
+    X(add_i32_f32, ADD, "inputs of i32 and an output of f32", 0,               \
+      p->ins[0].dtype = p->ins[1].dtype = TANDEM_I32)                          \
     X(dtypes_differ, ADD, "dtypes that differ", MAYBE_LATER,                   \
       p->ins[0].dtype = TANDEM_I32)
 #define COMPARE_MISTAKES(X)                                                    \
@@ -615,6 +705,8 @@ static void make_valid(struct mistaken_call *p)
     X(and_i32, AND, "an input of i32", MAYBE_LATER,                            \
       p->ins[0].dtype = TANDEM_I32)
 #define TERNARY_MISTAKES(X)                                                    \
+    X(where_differ, WHERE, "inputs of f32 and i32", 0,                         \
+      p->ins[1].dtype = TANDEM_I32)                                            \
     X(where_i32, WHERE, "a condition of i32", MAYBE_LATER,                     \
       p->ins[0].dtype = TANDEM_I32)
 #define GRADIENT_MISTAKES(X)                                                   \

@@ -2,6 +2,8 @@
 /* Expected values of the element-wise classes; see elementwise_reference.h. */
 #include "elementwise_reference.h"
 
+#include "element_value.h"
+
 #include <math.h>
 
 static long double sigmoid(long double x)
@@ -276,6 +278,72 @@ static void truth_fill(const struct call *call, const struct dense *in,
     }
 }
 
+/* ---- i32 and i64 ---- */
+
+/* Results are exact, or wrap around in the lower bits of uint64_t. */
+static uint64_t integer_value(uint32_t id, int64_t a, int64_t b)
+{
+    bool divides = b != 0 && b != -1;
+
+    switch (id) {
+    case TANDEM_OP_NEG:
+        return 0 - (uint64_t)a;
+    case TANDEM_OP_ABS:
+        return a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+    case TANDEM_OP_SIGN:
+        return a > 0 ? 1 : a < 0 ? UINT64_MAX : 0;
+    case TANDEM_OP_ADD:
+        return (uint64_t)a + (uint64_t)b;
+    case TANDEM_OP_SUB:
+        return (uint64_t)a - (uint64_t)b;
+    case TANDEM_OP_MUL:
+        return (uint64_t)a * (uint64_t)b;
+    case TANDEM_OP_DIV:
+        return divides ? (uint64_t)(a / b) : (uint64_t)a * (uint64_t)b;
+    case TANDEM_OP_FMOD:
+        return divides ? (uint64_t)(a % b) : 0;
+    case TANDEM_OP_MOD:
+        /* The second remainder is that of a sum with the sign of b. */
+        return divides ? (uint64_t)((a % b + ((a < 0) == (b < 0) ? 0 : b)) % b) : 0;
+    case TANDEM_OP_MIN:
+        return (uint64_t)(b < a ? b : a);
+    case TANDEM_OP_MAX:
+        return (uint64_t)(b > a ? b : a);
+    case TANDEM_OP_EQUAL:
+        return a == b;
+    case TANDEM_OP_NOT_EQUAL:
+        return a != b;
+    case TANDEM_OP_LESS:
+        return a < b;
+    case TANDEM_OP_LESS_EQUAL:
+        return a <= b;
+    case TANDEM_OP_GREATER:
+        return a > b;
+    default:
+        return a >= b;
+    }
+}
+
+static void integers_fill(const struct call *call, const struct dense *in,
+                          struct expected *out)
+{
+    uint32_t id = call->row->id;
+    uint32_t dtype = call->operands[call->inputs].desc.dtype;
+
+    expected_init(out, EXPECTED_INTEGER, in[0].elements);
+    for (int64_t i = 0; i < in[0].elements; i++) {
+        int64_t first = dense_integer(&in[0], i);
+        uint64_t value;
+
+        if (id == TANDEM_OP_WHERE)
+            value = (uint64_t)dense_integer(&in[first != 0 ? 1 : 2], i);
+        else
+            value = integer_value(
+                id, first, call->inputs > 1 ? dense_integer(&in[1], i) : 0);
+        out->integer[i] = bits_integer(dtype, value);
+    }
+}
+
 static double real_value(const struct call *call, const struct dense *in,
                          int64_t i)
 {
@@ -322,6 +390,11 @@ void elementwise_reference(const struct call *call, const struct dense *in,
     const struct op_row *row = call->row;
     int64_t n = in[0].elements;
 
+    if (in[call->inputs - 1].dtype == TANDEM_I32 ||
+        in[call->inputs - 1].dtype == TANDEM_I64) {
+        integers_fill(call, in, out);
+        return;
+    }
     if (row->op_class == TANDEM_CLASS_COMPARE ||
         row->op_class == TANDEM_CLASS_LOGICAL) {
         expected_init(out, EXPECTED_INTEGER, n);

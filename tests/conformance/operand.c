@@ -5,6 +5,7 @@
 #include "element_value.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -324,12 +325,20 @@ void operand_text(const struct operand *operand, char *text, size_t size)
              dtype_text(desc->dtype), shape, strides, desc->byte_offset);
 }
 
+/* Converts a scalar like CAST. */
 static uint64_t scalar_bits(double value, uint32_t dtype)
 {
+    uint64_t smallest;
+
     if (dtype_is_float(dtype))
         return bits_from_real(dtype, value);
     if (dtype == TANDEM_BOOL)
         return value != 0.0;
+    if (isnan(value))
+        return 0;
+    smallest = UINT64_C(1) << (dtype == TANDEM_I32 ? 31 : 63);
+    if (fabs(value) >= (double)smallest)
+        return value < 0.0 ? smallest : smallest - 1;
     return (uint64_t)(int64_t)value;
 }
 

@@ -28,9 +28,11 @@ struct elementwise_iterator {
     uint32_t constants; /* bit i is set if input i is one repeated element */
     uint32_t packed;    /* bit i is set if operand i must be packed */
     struct params params;
+    int64_t pack_elements; /* elements of an operand that are packed at once */
     union {
-        float f;
-        uint8_t b;
+        uint8_t bool_bits;
+        uint32_t bits32;
+        uint64_t bits64;
     } scalars[4];
 };
 
@@ -81,6 +83,8 @@ static inline void element_move(unsigned char *to, const unsigned char *from,
 {
     if (bytes == 4)
         memcpy(to, from, 4);
+    else if (bytes == 8)
+        memcpy(to, from, 8);
     else
         *to = *from;
 }
@@ -133,11 +137,12 @@ static void part_packed(const void *context, unsigned char *const *at,
                         int64_t first, int64_t end)
 {
     const struct elementwise_iterator *iterator = context;
-    uint32_t buffers[ROW_OPERANDS][PACK_ELEMENTS], packed = iterator->packed;
+    uint64_t buffers[ROW_OPERANDS][PACK_ELEMENTS / 2];
+    uint32_t packed = iterator->packed;
     struct row row = {.constants = iterator->constants,
                       .params = &iterator->params};
     for (; first < end; first += row.n) {
-        row.n = min64(end - first, PACK_ELEMENTS);
+        row.n = min64(end - first, iterator->pack_elements);
         for (uint32_t i = 0; i < iterator->operands; i++) {
             bool output = i < iterator->outputs;
             uint32_t slot = output ? i : i - iterator->outputs;
@@ -231,17 +236,29 @@ static void operand_set(struct elementwise_iterator *iterator, uint32_t i,
     iterator->rows.bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
 }
 
-/* Sets operand i, an input, to a scalar of dtype f32 or bool. */
+/* Sets operand i, an input, to a scalar. */
 static void scalar_set(struct elementwise_iterator *iterator, uint32_t i,
                        uint32_t dtype, double value)
 {
     uint32_t slot = i - iterator->outputs;
+    uint64_t bits = op_scalar_bits(dtype, value);
     if (dtype == TANDEM_BOOL)
-        iterator->scalars[slot].b = value != 0;
+        iterator->scalars[slot].bool_bits = (uint8_t)bits;
+    else if (TANDEM_DTYPE_BYTES(dtype) == 4)
+        iterator->scalars[slot].bits32 = (uint32_t)bits;
     else
-        iterator->scalars[slot].f = (float)value;
+        iterator->scalars[slot].bits64 = bits;
     iterator->rows.base[i] = (unsigned char *)&iterator->scalars[slot];
     iterator->rows.bytes[i] = TANDEM_DTYPE_BYTES(dtype);
+}
+
+/* Returns the row function for operands that have the dtype or are bool. */
+static row_fn row_function(const struct kernels *kernels, uint32_t op,
+                           uint32_t dtype)
+{
+    return dtype == TANDEM_I32   ? kernels->i32_rows[op]
+           : dtype == TANDEM_I64 ? kernels->i64_rows[op]
+                                 : kernels->rows[op];
 }
 
 static enum tandem_status elementwise_run(const struct work *work)
@@ -249,13 +266,20 @@ static enum tandem_status elementwise_run(const struct work *work)
     struct elementwise_iterator iterator;
     struct rows *rows = &iterator.rows;
     const struct operator_info *info = operator_lookup(work->op->id);
+    const struct op_call call = {.info = info,
+                                 .inputs = work->inputs,
+                                 .outputs = work->outputs,
+                                 .input_count = work->input_count};
+    uint32_t dtype = op_scalar_dtype(&call, work->input_count - 1);
     bool constants = op_class_get(info->op_class)->scalars;
     uint32_t scalars = 0;
     space_elementwise(&rows->space, work->inputs, work->input_count,
                       work->outputs, work->output_count);
     if (rows->space.elements == 0)
         return TANDEM_OK;
-    iterator.fn = work->device->kernels->rows[work->op->id];
+    iterator.fn = row_function(work->device->kernels, work->op->id, dtype);
+    iterator.pack_elements =
+        TANDEM_DTYPE_BYTES(dtype) == 8 ? PACK_ELEMENTS / 2 : PACK_ELEMENTS;
     iterator.outputs = work->output_count;
     iterator.operands = work->output_count + work->input_count;
     iterator.constants = iterator.packed = 0;
@@ -272,7 +296,7 @@ static enum tandem_status elementwise_run(const struct work *work)
         if (tensor != NULL)
             operand_set(&iterator, i, tensor);
         else
-            scalar_set(&iterator, i, op_scalar_dtype(info, slot),
+            scalar_set(&iterator, i, op_scalar_dtype(&call, slot),
                        work->op->floats[scalars++]);
         operand_access_choose(&iterator, i, constants);
     }

@@ -76,7 +76,8 @@ typedef void (*column_find_fn)(const float *x, int64_t rows, int64_t stride,
 
 struct kernels {
     const char *name;
-    row_fn rows[TANDEM_OP_ID_END]; /* indexed by operator */
+    row_fn rows[TANDEM_OP_ID_END]; /* of f32 and bool, indexed by operator */
+    const row_fn *i32_rows, *i64_rows;
 
     /* Reductions of n > 0 contiguous elements; max and min propagate NaN. */
     float (*max)(const float *x, int64_t n);

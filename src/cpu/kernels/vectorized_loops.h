@@ -11,6 +11,9 @@
 
 #include "cpu/kernels/binary_rows.h"
 #include "cpu/kernels/cast_element.h"
+#ifndef TANDEM_SIMD_AVX512 /* AVX-512 uses the AVX2 row functions */
+#include "cpu/kernels/integer_rows.h"
+#endif
 
 /* ---- element-wise operators that give bool ------------------------------ */
 
@@ -102,6 +105,8 @@ static void loop_kernels(struct kernels *table)
 #ifndef TANDEM_SIMD_AVX512
     row_fn *rows = table->rows;
     BOOL_ROWS(ROW_FILL)
+    table->i32_rows = i32_rows;
+    table->i64_rows = i64_rows;
 #endif
     table->casts = casts;
 }

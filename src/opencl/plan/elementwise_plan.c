@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/argument_check.h"
+#include "common/op_class.h"
 #include "common/operator_table.h"
 #include "opencl/objects.h"
 #include "opencl/plan/kernel_step.h"
@@ -46,6 +47,13 @@ static bool operator_function(char out[DEFINE_VALUE_BYTES],
         return define_string(out, "op_move");
     if (info->id == TANDEM_OP_RELU_GRAD)
         return define_string(out, "op_relu_grad");
+    /* Operators of integers have the type of their last input as suffix. */
+    uint8_t type = in->key->types[info->inputs];
+    if (type == TYPE_INT || type == TYPE_LONG) {
+        snprintf(out, DEFINE_VALUE_BYTES, "op_%s_%s", info->name,
+                 type == TYPE_INT ? "int" : "long");
+        return true;
+    }
     return define_activation(out, in);
 }
 
@@ -151,24 +159,34 @@ static bool space_is_contiguous(const struct iteration_space *space,
     return true;
 }
 
-/* Sets value[i] to the scalar that replaces operand i.  For a unary operator,
- * sets value[2] and value[3] to attributes of the operator.  Returns a mask, in
- * which bit i is set if operand i is a scalar. */
-static uint32_t values_fill(float *value, const struct op_request *request)
+static uint32_t scalar_dtype(const struct op_request *request, uint32_t input)
+{
+    const struct op_call call = {.info = operator_lookup(request->op->id),
+                                 .inputs = request->inputs,
+                                 .outputs = request->outputs,
+                                 .input_count = request->input_count};
+    return op_scalar_dtype(&call, input);
+}
+
+/* Sets value[i] to the bits of the scalar that replaces operand i.  For a unary
+ * operator, sets value[2] and value[3] to the bits of attributes of the
+ * operator.  Returns a mask, in which bit i is set if operand i is a scalar. */
+static uint32_t values_fill(uint64_t *value, const struct op_request *request)
 {
     const struct tandem_op *op = request->op;
     uint32_t immediate = 0, next = 0;
+    float attributes[2];
     if (request->input_count == 1) {
-        unary_attributes(value + 2, op);
+        unary_attributes(attributes, op);
+        for (uint32_t i = 0; i < 2; i++)
+            value[2 + i] = op_scalar_bits(TANDEM_F32, (double)attributes[i]);
         return 0;
     }
-    bool logical = operator_lookup(op->id)->op_class == TANDEM_CLASS_LOGICAL;
     for (uint32_t i = 0; i < request->input_count; i++) {
         if (request->inputs[i] != NULL)
             continue;
-        double scalar = op->floats[next++];
-        bool is_bool = logical || (op->id == TANDEM_OP_WHERE && i == 0);
-        value[i + 1] = is_bool ? (float)(scalar != 0) : (float)scalar;
+        value[i + 1] =
+            op_scalar_bits(scalar_dtype(request, i), op->floats[next++]);
         immediate |= 2u << i;
     }
     return immediate;
@@ -190,8 +208,6 @@ static struct kernel_key key_of(const struct op_request *request,
             kernel_bits_type(request->outputs[0]->dtype);
         return key;
     }
-    bool logical = op_class == TANDEM_CLASS_LOGICAL;
-    bool where = op->id == TANDEM_OP_WHERE;
     key.op = op->id;
     key.op_form =
         op->id == TANDEM_OP_GELU && op->int_count > 0 && op->ints[0] != 0;
@@ -199,8 +215,8 @@ static struct kernel_key key_of(const struct op_request *request,
     key.types[0] = kernel_type_of(request->outputs[0]->dtype);
     for (uint32_t i = 0; i < request->input_count; i++) {
         const struct tandem_tensor_desc *in = request->inputs[i];
-        uint8_t absent = logical || (where && i == 0) ? TYPE_BOOL : TYPE_FLOAT;
-        key.types[i + 1] = in != NULL ? kernel_type_of(in->dtype) : absent;
+        key.types[i + 1] =
+            kernel_type_of(in != NULL ? in->dtype : scalar_dtype(request, i));
     }
     return key;
 }
@@ -208,7 +224,7 @@ static struct kernel_key key_of(const struct op_request *request,
 /* Adds the operands' buffers to the step and sets offset[i] to the offset of
  * operand i.  Sets `value` and returns a mask as values_fill() does. */
 static uint32_t operands_fill(struct kernel_step *step,
-                              const struct op_request *request, float *value,
+                              const struct op_request *request, uint64_t *value,
                               uint64_t *offset)
 {
     step_add_operands(step, request);
