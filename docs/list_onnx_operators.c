@@ -34,12 +34,16 @@ static const char *rule_text(enum operand_rule rule)
         return "f32";
     case RULE_POW:
         return "f32; the exponent f32 or a constant integer";
+    case RULE_NUMBER:
+        return "f32; i32 and i64 of rank 2 and more";
     case RULE_COMPARE:
+        return "f32, i32 and i64 of rank 2 and more, to bool";
+    case RULE_PREDICATE:
         return "f32 to bool";
     case RULE_LOGICAL:
         return "bool";
     case RULE_WHERE:
-        return "condition bool, data f32";
+        return "condition bool; data f32, i32 and i64 of rank 2 and more";
     case RULE_CAST:
         return "f32, i32, i64, u8, bool; not to a shorter integer";
     case RULE_MOVE:

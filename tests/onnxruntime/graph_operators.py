@@ -167,6 +167,56 @@ def binary_guarded(b):
     return b.node('Pow', [x, y], broadcast_shapes(x.shape, y.shape))
 
 
+def pick_integers(b, dtype):
+    """Returns integers that the provider computes; see pick_data."""
+    return b.pick(dtype, lambda value: value.rank >= 2 and value.rank_is_known)
+
+
+def integers(b):
+    """Draws an operator of integers."""
+    dtype = b.choice(INTEGERS)
+    operators = {'Abs': 7, 'Neg': 7, 'Sign': 9, 'Add': 7, 'Sub': 7, 'Mul': 7,
+                 'Div': 7, 'Mod': 10, 'Max': 12, 'Min': 12, 'Equal': 7,
+                 'Greater': 9, 'Less': 9, 'GreaterOrEqual': 12,
+                 'LessOrEqual': 12, 'Where': 9}
+    operator = choose_operator(b, operators)
+    x = pick_integers(b, dtype)
+    if operator in ('Abs', 'Neg', 'Sign'):
+        grid = Grid(0, 1) if operator == 'Sign' else x.grid
+        return b.node(operator, [x], x.shape, dtype, exact=x.exact, grid=grid)
+    y = partner(b, x, dtype)
+    shape = broadcast_shapes(x.shape, y.shape)
+    if operator in ('Equal', 'Greater', 'Less', 'GreaterOrEqual',
+                    'LessOrEqual'):
+        x, y = shuffled(b, x, y)
+        return b.node(operator, [x, y], shape, 'bool', exact=True)
+    if operator in ('Div', 'Mod'):
+        if y.rank < 2:
+            return False
+        # The divisor is at least 1.
+        one = b.constant(1, dtype)
+        y = b.node('Abs', [y], y.shape, dtype, exact=True, grid=y.grid)
+        y = b.node('Add', [y, one], y.shape, dtype, exact=True,
+                   grid=grid_sum([y.grid, Grid(0, 1)]))
+        attributes = {'fmod': 1} if operator == 'Mod' and b.chance(0.5) else {}
+        return b.node(operator, [x, y], shape, dtype, exact=True, grid=x.grid,
+                      **attributes)
+    if operator == 'Where':
+        condition = partner(b, x, 'bool')
+        shape = broadcast_shapes(shape, condition.shape)
+        if shape is None or not b.is_small(shape):
+            return False
+        return b.node(operator, [condition] + shuffled(b, x, y), shape, dtype,
+                      exact=True, grid=grid_union([x.grid, y.grid]))
+    grids = [x.grid, y.grid]
+    grid = (grid_union(grids) if operator in ('Max', 'Min') else
+            grid_product(*grids) if operator == 'Mul' else grid_sum(grids))
+    if grid is None:
+        return False
+    return b.node(operator, shuffled(b, x, y), shape, dtype, exact=True,
+                  grid=grid)
+
+
 def prelu(b):
     """Draws PRelu, whose slope broadcasts to the shape of the input."""
     x = b.pick()
@@ -1295,6 +1345,7 @@ DRAWS = [
     (3, unary_exact), (2, unary_rounding), (5, unary_smooth),
     (3, unary_guarded), (2, microsoft_unary), (5, binary_exact),
     (4, binary_guarded), (3, variadic), (2, clip), (3, compare), (2, logical),
+    (3, integers),
     (2, is_nan), (2, prelu), (1, remainder), (1, thresholded_relu), (2, where),
     (3, cast), (5, reduction), (2, arg_reduction),
     (2, softmax), (1, cumsum), (1, topk), (1, resize),

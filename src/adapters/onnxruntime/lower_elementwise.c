@@ -178,7 +178,8 @@ static bool append_broadcast(struct lowering *l, uint32_t op, uint32_t count,
 
 bool lower_elementwise_binary(struct lowering *l)
 {
-    return append_broadcast(l, l->node->op->tandem_op, 2, TANDEM_F32);
+    return append_broadcast(l, l->node->op->tandem_op, 2,
+                            lower_input_operand(l, 0)->dtype);
 }
 
 bool lower_mod(struct lowering *l)
@@ -188,7 +189,7 @@ bool lower_mod(struct lowering *l)
     return append_broadcast(l,
                             has_sign_of_dividend ? TANDEM_OP_FMOD
                                                  : TANDEM_OP_MOD,
-                            2, TANDEM_F32);
+                            2, lower_input_operand(l, 0)->dtype);
 }
 
 /* Reads the exponent of Pow if it is a constant with one element. */
@@ -254,7 +255,8 @@ bool lower_logical(struct lowering *l)
 
 bool lower_where(struct lowering *l)
 {
-    return append_broadcast(l, TANDEM_OP_WHERE, 3, TANDEM_F32);
+    return append_broadcast(l, TANDEM_OP_WHERE, 3,
+                            lower_input_operand(l, 1)->dtype);
 }
 
 /* Sum, Mean, Min and Max of any number of inputs. */

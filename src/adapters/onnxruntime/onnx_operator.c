@@ -103,6 +103,23 @@ static bool moves_no_shape(const struct graph *graph,
            !(dtype_is_integer(dtype) && output->has_shape && output->rank < 2);
 }
 
+/* Returns true if the inputs from `first` on are f32, or if they are integers
+ * of one dtype that are no shapes. */
+static bool numbers_are_served(const struct graph *graph,
+                               const struct graph_node *node, uint32_t first)
+{
+    const struct graph_value *output = node_output(graph, node);
+    const uint32_t dtype = input_dtype(graph, node, first);
+
+    for (uint32_t i = first; i < node->input_count; i++) {
+        if (input_dtype(graph, node, i) != dtype)
+            return false;
+    }
+    return dtype == TANDEM_F32 ||
+           (dtype_is_integer(dtype) && output != NULL &&
+            !(output->has_shape && output->rank < 2));
+}
+
 static bool pow_is_served(const struct graph *graph,
                           const struct graph_node *node)
 {
@@ -129,17 +146,19 @@ static bool rule_accepts(const struct graph *graph,
 
     switch (op->rule) {
     case RULE_F32:
-    case RULE_COMPARE:
+    case RULE_PREDICATE:
     case RULE_ARG:
         return inputs_have_dtype(graph, node, op, TANDEM_F32);
+    case RULE_NUMBER:
+    case RULE_COMPARE:
+        return numbers_are_served(graph, node, 0);
     case RULE_POW:
         return pow_is_served(graph, node);
     case RULE_LOGICAL:
         return inputs_have_dtype(graph, node, op, TANDEM_BOOL);
     case RULE_WHERE:
         return input_dtype(graph, node, 0) == TANDEM_BOOL &&
-               input_dtype(graph, node, 1) == TANDEM_F32 &&
-               input_dtype(graph, node, 2) == TANDEM_F32;
+               numbers_are_served(graph, node, 1);
     case RULE_CAST:
         return cast_is_served(input_dtype(graph, node, 0),
                               cast_dtype(graph, node));
@@ -299,7 +318,7 @@ static bool computes_integers(const struct graph *graph,
     if (op->evaluate == NULL || output == NULL ||
         !rank_is_evaluated(graph, node, op) ||
         (op->rule == RULE_SHAPE && input_dtype(graph, node, 0) == 0) ||
-        (op->required_inputs == ALL_INPUTS && op->rule == RULE_F32 &&
+        (op->required_inputs == ALL_INPUTS && op->rule != RULE_MOVE &&
          node->input_count != 2) ||
         !(dtype_is_integer(output->dtype) || output->dtype == TANDEM_BOOL))
         return false;

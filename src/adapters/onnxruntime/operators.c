@@ -15,14 +15,15 @@
 
 /* domain, type, newest version, operator of Tandem, rule, required inputs,
  * parameters, lower, evaluate */
-#define UNARY(type, OP)                                                        \
+#define UNARY_RULE(type, OP, rule)                                             \
     {                                                                          \
-        "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, 1, 0,                      \
-            lower_elementwise_unary, NULL                                      \
+        "", type, NEWEST, TANDEM_OP_##OP, rule, 1, 0, lower_elementwise_unary, \
+            NULL                                                               \
     }
-#define BINARY(type, OP, evaluate)                                             \
+#define UNARY(type, OP) UNARY_RULE(type, OP, RULE_F32)
+#define BINARY(type, OP, rule, evaluate)                                       \
     {                                                                          \
-        "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, 2, 0,                      \
+        "", type, NEWEST, TANDEM_OP_##OP, rule, 2, 0,                          \
             lower_elementwise_binary, evaluate                                 \
     }
 #define COMPARE(type, OP, evaluate)                                            \
@@ -35,10 +36,10 @@
         "", type, NEWEST, TANDEM_OP_##OP, RULE_LOGICAL, 2, 0, lower_logical,   \
             evaluate                                                           \
     }
-#define VARIADIC(type, OP, evaluate)                                           \
+#define VARIADIC(type, OP, rule, evaluate)                                     \
     {                                                                          \
-        "", type, NEWEST, TANDEM_OP_##OP, RULE_F32, ALL_INPUTS, 0,             \
-            lower_variadic, evaluate                                           \
+        "", type, NEWEST, TANDEM_OP_##OP, rule, ALL_INPUTS, 0, lower_variadic, \
+            evaluate                                                           \
     }
 #define REDUCE(type, OP)                                                       \
     {                                                                          \
@@ -62,7 +63,7 @@
     }
 
 static const struct onnx_operator operators[] = {
-    UNARY("Abs", ABS),
+    UNARY_RULE("Abs", ABS, RULE_NUMBER),
     UNARY("Acos", ACOS),
     UNARY("Acosh", ACOSH),
     UNARY("Asin", ASIN),
@@ -78,12 +79,12 @@ static const struct onnx_operator operators[] = {
     UNARY("HardSwish", HARDSWISH),
     UNARY("Log", LOG),
     UNARY("Mish", MISH),
-    UNARY("Neg", NEG),
+    UNARY_RULE("Neg", NEG, RULE_NUMBER),
     UNARY("Reciprocal", RECIPROCAL),
     UNARY("Relu", RELU),
     UNARY("Round", ROUND),
     UNARY("Sigmoid", SIGMOID),
-    UNARY("Sign", SIGN),
+    UNARY_RULE("Sign", SIGN, RULE_NUMBER),
     UNARY("Sin", SIN),
     UNARY("Sinh", SINH),
     UNARY("Softplus", SOFTPLUS),
@@ -103,26 +104,26 @@ static const struct onnx_operator operators[] = {
     OTHER(MICROSOFT, "BiasGelu", GELU, 1, lower_gelu),
     OTHER(MICROSOFT, "FastGelu", GELU, 1, lower_gelu),
     OTHER(MICROSOFT, "Gelu", GELU, 1, lower_gelu),
-    BINARY("Add", ADD, shape_binary),
-    BINARY("Div", DIV, shape_binary),
-    {"", "Mod", NEWEST, TANDEM_OP_MOD, RULE_F32, 2, 0, lower_mod, NULL},
-    BINARY("Mul", MUL, shape_binary),
-    BINARY("PRelu", PRELU, NULL),
-    BINARY("Sub", SUB, shape_binary),
+    BINARY("Add", ADD, RULE_NUMBER, shape_binary),
+    BINARY("Div", DIV, RULE_NUMBER, shape_binary),
+    {"", "Mod", NEWEST, TANDEM_OP_MOD, RULE_NUMBER, 2, 0, lower_mod, NULL},
+    BINARY("Mul", MUL, RULE_NUMBER, shape_binary),
+    BINARY("PRelu", PRELU, RULE_F32, NULL),
+    BINARY("Sub", SUB, RULE_NUMBER, shape_binary),
     {"", "Pow", NEWEST, TANDEM_OP_POW, RULE_POW, 2, 0, lower_pow, NULL},
-    VARIADIC("Max", MAX, shape_binary),
-    VARIADIC("Mean", ADD, NULL),
-    VARIADIC("Min", MIN, shape_binary),
-    VARIADIC("Sum", ADD, NULL),
+    VARIADIC("Max", MAX, RULE_NUMBER, shape_binary),
+    VARIADIC("Mean", ADD, RULE_F32, NULL),
+    VARIADIC("Min", MIN, RULE_NUMBER, shape_binary),
+    VARIADIC("Sum", ADD, RULE_F32, NULL),
     COMPARE("Equal", EQUAL, shape_binary),
     COMPARE("Greater", GREATER, shape_binary),
     COMPARE("GreaterOrEqual", GREATER_EQUAL, shape_binary),
     COMPARE("Less", LESS, shape_binary),
     COMPARE("LessOrEqual", LESS_EQUAL, shape_binary),
-    {"", "IsInf", NEWEST, TANDEM_OP_IS_INF, RULE_COMPARE, 1, 0, lower_predicate,
-     NULL},
-    {"", "IsNaN", NEWEST, TANDEM_OP_IS_NAN, RULE_COMPARE, 1, 0, lower_predicate,
-     NULL},
+    {"", "IsInf", NEWEST, TANDEM_OP_IS_INF, RULE_PREDICATE, 1, 0,
+     lower_predicate, NULL},
+    {"", "IsNaN", NEWEST, TANDEM_OP_IS_NAN, RULE_PREDICATE, 1, 0,
+     lower_predicate, NULL},
     LOGICAL("And", AND, shape_binary),
     LOGICAL("Or", OR, shape_binary),
     LOGICAL("Xor", XOR, NULL),
