@@ -56,8 +56,8 @@ uint32_t op_scalar_dtype(const struct op_call *call, uint32_t input)
     for (uint32_t i = 0; i < call->input_count; i++)
         if (call->inputs[i] != NULL && letter_at(letters, i) != 'b')
             return call->inputs[i]->dtype;
-    return call->outputs != NULL && letter_is_common(output_letter(
-                                        call->info, 0))
+    return call->outputs != NULL &&
+                   letter_is_common(output_letter(call->info, 0))
                ? call->outputs[0]->dtype
                : TANDEM_F32;
 }
@@ -140,10 +140,10 @@ enum tandem_status op_check_dtypes(const struct op_call *call)
     if (!computes || common == TANDEM_F32 ||
         (integers && (common == TANDEM_I32 || common == TANDEM_I64)))
         return TANDEM_OK;
-    return last_error_set(
-        TANDEM_UNSUPPORTED, "%s: dtype %s is unsupported; expected %s",
-        call->info->name, dtype_name(common),
-        integers ? "f32, i32 or i64" : "f32");
+    return last_error_set(TANDEM_UNSUPPORTED,
+                          "%s: dtype %s is unsupported; expected %s",
+                          call->info->name, dtype_name(common),
+                          integers ? "f32, i32 or i64" : "f32");
 }
 
 /* ---- outputs ---- */

@@ -298,7 +298,7 @@ static void special_integers_fill(struct operand *operand, int64_t period)
         int64_t digit = e / period % radix;
 
         operand_set(operand, e,
-                    (uint64_t)(digit >= 4        ? values[digit - 4]
+                    (uint64_t)(digit >= 4       ? values[digit - 4]
                                : digit % 2 == 0 ? largest - digit / 2
                                                 : -largest - digit / 2));
     }
@@ -333,10 +333,9 @@ static void specials_fill(struct call *call)
 static void form_run(struct suite *suite, const struct op_row *row,
                      const struct form *form, uint32_t dtype)
 {
-    struct call *call =
-        call_begin(suite, row, "%s%s%s", form->name,
-                   dtype == TANDEM_F32 ? "" : " ",
-                   dtype == TANDEM_F32 ? "" : dtype_text(dtype));
+    struct call *call = call_begin(
+        suite, row, "%s%s%s", form->name, dtype == TANDEM_F32 ? "" : " ",
+        dtype == TANDEM_F32 ? "" : dtype_text(dtype));
 
     if (call == NULL)
         return;

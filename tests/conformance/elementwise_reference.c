@@ -304,7 +304,8 @@ static uint64_t integer_value(uint32_t id, int64_t a, int64_t b)
         return divides ? (uint64_t)(a % b) : 0;
     case TANDEM_OP_MOD:
         /* The second remainder is that of a sum with the sign of b. */
-        return divides ? (uint64_t)((a % b + ((a < 0) == (b < 0) ? 0 : b)) % b) : 0;
+        return divides ? (uint64_t)((a % b + ((a < 0) == (b < 0) ? 0 : b)) % b)
+                       : 0;
     case TANDEM_OP_MIN:
         return (uint64_t)(b < a ? b : a);
     case TANDEM_OP_MAX:

@@ -189,6 +189,8 @@ def integers(b):
     if operator in ('Equal', 'Greater', 'Less', 'GreaterOrEqual',
                     'LessOrEqual'):
         x, y = shuffled(b, x, y)
+        if x is y and operator.endswith('OrEqual'):
+            return False
         return b.node(operator, [x, y], shape, 'bool', exact=True)
     if operator in ('Div', 'Mod'):
         if y.rank < 2:
@@ -294,6 +296,8 @@ def compare(b):
         'LessOrEqual': 12})
     x = b.pick(accepts=is_exact)
     x, y = shuffled(b, x, partner(b, x, accepts=is_exact))
+    if x is y and operator.endswith('OrEqual'):
+        return False  # ONNX Runtime may inline a function that is not served.
     return b.node(operator, [x, y], broadcast_shapes(x.shape, y.shape), 'bool',
                   exact=True)
 

@@ -186,10 +186,9 @@ bool lower_mod(struct lowering *l)
 {
     const bool has_sign_of_dividend = graph_integer(l->node, "fmod", 0) != 0;
 
-    return append_broadcast(l,
-                            has_sign_of_dividend ? TANDEM_OP_FMOD
-                                                 : TANDEM_OP_MOD,
-                            2, lower_input_operand(l, 0)->dtype);
+    return append_broadcast(
+        l, has_sign_of_dividend ? TANDEM_OP_FMOD : TANDEM_OP_MOD, 2,
+        lower_input_operand(l, 0)->dtype);
 }
 
 /* Reads the exponent of Pow if it is a constant with one element. */

@@ -115,9 +115,8 @@ static bool numbers_are_served(const struct graph *graph,
         if (input_dtype(graph, node, i) != dtype)
             return false;
     }
-    return dtype == TANDEM_F32 ||
-           (dtype_is_integer(dtype) && output != NULL &&
-            !(output->has_shape && output->rank < 2));
+    return dtype == TANDEM_F32 || (dtype_is_integer(dtype) && output != NULL &&
+                                   !(output->has_shape && output->rank < 2));
 }
 
 static bool pow_is_served(const struct graph *graph,

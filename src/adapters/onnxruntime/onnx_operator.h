@@ -12,21 +12,20 @@ struct lowering;
 
 /* Dtypes that an operator accepts. */
 enum operand_rule {
-    RULE_F32,     /* f32 inputs and outputs */
-    RULE_NUMBER,  /* f32, i32 or i64, equal for all; integers of rank 2 and more
-                   */
-    RULE_POW,     /* f32, and an f32 or constant integer exponent */
-    RULE_COMPARE, /* inputs as RULE_NUMBER, bool output */
+    RULE_F32,       /* f32 inputs and outputs */
+    RULE_NUMBER,    /* f32, or integers of rank 2 and more; equal for all */
+    RULE_POW,       /* f32, and an f32 or constant integer exponent */
+    RULE_COMPARE,   /* inputs as RULE_NUMBER, bool output */
     RULE_PREDICATE, /* f32 input, bool output */
-    RULE_LOGICAL, /* bool inputs and output */
-    RULE_WHERE,   /* bool condition, others as RULE_NUMBER */
-    RULE_CAST,    /* between f32, i32, i64, u8 and bool */
-    RULE_MOVE,    /* any dtype; integers only of rank 2 and more */
-    RULE_GATHER,  /* data as RULE_MOVE, i32 or i64 indices */
-    RULE_SCATTER, /* data as RULE_MOVE, f32 with a reduction; i32 or i64
-                   * indices */
-    RULE_ARG,     /* f32 input, i64 output */
-    RULE_SHAPE    /* the output depends only on shapes */
+    RULE_LOGICAL,   /* bool inputs and output */
+    RULE_WHERE,     /* bool condition, others as RULE_NUMBER */
+    RULE_CAST,      /* between f32, i32, i64, u8 and bool */
+    RULE_MOVE,      /* any dtype; integers only of rank 2 and more */
+    RULE_GATHER,    /* data as RULE_MOVE, i32 or i64 indices */
+    RULE_SCATTER,   /* data as RULE_MOVE, f32 with a reduction; i32 or i64
+                     * indices */
+    RULE_ARG,       /* f32 input, i64 output */
+    RULE_SHAPE      /* the output depends only on shapes */
 };
 
 struct onnx_operator {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise operators on i32 and i64, in plain C that the compiler can
- * vectorize.  Results wrap around.  Pure functions, callable from any thread. */
+ * vectorize.  Results wrap around.  Pure functions, callable from any thread.
+ */
 #ifndef TANDEM_CPU_KERNELS_INTEGER_ROWS_H
 #define TANDEM_CPU_KERNELS_INTEGER_ROWS_H
 
