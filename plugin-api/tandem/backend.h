@@ -397,7 +397,7 @@ X(SOFTSIGN,   29, "softsign",   UNARY, 1, 1, "", 0, "", 0, ELEMENTWISE, ULP, 4, 
 X(SELU,       30, "selu",       UNARY, 1, 1, "", 0, "alpha,gamma", 2, TRANSCENDENTAL, ULP, 4, 1, "gamma x where x >= 0, else c (e^x - 1), c = alpha gamma") \
 X(CELU,       31, "celu",       UNARY, 1, 1, "", 0, "alpha", 1, TRANSCENDENTAL, ULP, 8, 1, "x where x >= 0, else alpha (e^(x / alpha) - 1); alpha > 0") \
 X(THRESHOLDED_RELU, 32, "thresholded_relu", UNARY, 1, 1, "", 0, "alpha", 1, ELEMENTWISE, EXACT, 0, 1, "0 where x <= alpha, else x") \
-X(TAN,        33, "tan",        UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "tan x") \
+X(TAN,        33, "tan",        UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 6, 1, "tan x") \
 X(ASIN,       34, "asin",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arcsin x") \
 X(ACOS,       35, "acos",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arccos x") \
 X(ATAN,       36, "atan",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "arctan x") \
