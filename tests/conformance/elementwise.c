@@ -259,17 +259,25 @@ static void attributes_fill(struct call *call)
     }
 }
 
+/* Returns a scalar for an input, which is converted like CAST. */
+static double scalar_value(struct call *call, uint32_t dtype)
+{
+    static const double integers[] = {-3, 2.75, -1e30, 1e30, (double)NAN};
+
+    if (dtype == TANDEM_BOOL)
+        return (double)random_below(call->random, 2);
+    if (dtype != TANDEM_F32)
+        return integers[random_below(call->random, COUNT_OF(integers))];
+    return (double)input_value(call->random, call->row);
+}
+
 static void input_make(struct call *call, const struct form *form, uint32_t i,
                        uint32_t dtype)
 {
-    const struct op_row *row = call->row;
     struct shape shape = {0};
 
     if (form->scalars >> i & 1u) {
-        call_scalar(call, i, dtype,
-                    dtype == TANDEM_BOOL
-                        ? (double)random_below(call->random, 2)
-                        : (double)input_value(call->random, row));
+        call_scalar(call, i, dtype, scalar_value(call, dtype));
         return;
     }
     for (uint32_t axis = 0; axis < form->shape.rank; axis++)
@@ -279,7 +287,7 @@ static void input_make(struct call *call, const struct form *form, uint32_t i,
                     ? 1
                     : form->shape.at[axis];
     operand_fill(call_operand(call, i, dtype, &shape, form->in[i]),
-                 call->random, row);
+                 call->random, call->row);
 }
 
 /*
@@ -521,7 +529,9 @@ static void integer_cases(struct suite *suite, const struct op_row *row,
 
     for (uint32_t k = 0; k < COUNT_OF(dtypes) && !suite->options->smoke; k++) {
         for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
-            bool chosen = random_once_in(choice, 6);
+            bool chosen =
+                random_once_in(choice, 6) ||
+                (forms[i].kind == SCALARS && forms[i].level == ALWAYS);
 
             if ((suite->options->full || forms[i].level == CORE || chosen) &&
                 form_is_selected(suite, row, i, chosen) &&
