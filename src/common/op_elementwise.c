@@ -6,7 +6,8 @@
 
 static enum tandem_status unary_check(const struct op_call *call)
 {
-    if (call->info->id == TANDEM_OP_CELU && !(call->op->floats[0] > 0))
+    if (call->info->id == TANDEM_OP_CELU &&
+        !isgreater(call->op->floats[0], 0.0))
         return argument_error("celu: alpha is %g; expected a positive number",
                               call->op->floats[0]);
     return call->info->id == TANDEM_OP_GELU

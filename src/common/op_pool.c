@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The class POOL; see op_class.h. */
 #include "common/op_call.h"
-#include "common/window.h"
+#include "common/op_window.h"
 
 /* The lists of the window follow the attributes of the operator table. */
 static enum tandem_status pool_check(const struct op_call *call)

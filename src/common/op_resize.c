@@ -33,14 +33,15 @@ static enum tandem_status check_axes(const struct op_call *call)
          i++) {
         double scale = op->floats[i];
         if (scale != 0 &&
-            !(scale >= RESIZE_MIN_SCALE && scale <= RESIZE_MAX_SCALE))
+            !(isgreaterequal(scale, RESIZE_MIN_SCALE) &&
+              islessequal(scale, RESIZE_MAX_SCALE)))
             return argument_error("resize: scale %g of axis %u is out of "
                                   "range; expected 0 or 2^-24 to 2^24",
                                   scale, i - RESIZE_SCALES);
     }
     for (uint32_t i = RESIZE_SCALES + rank;
          i < count && i < RESIZE_SCALES + 3 * rank; i++)
-        if (!(fabs(op->floats[i]) <= RESIZE_MAX_ROI))
+        if (!islessequal(fabs(op->floats[i]), RESIZE_MAX_ROI))
             return argument_error(
                 "resize: roi %s %g of axis %u is out of range; expected -2^20 "
                 "to 2^20",

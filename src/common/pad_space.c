@@ -6,14 +6,6 @@
 
 #include "common/float16.h"
 
-void pad_lengths(const struct tandem_op *op,
-                 const struct tandem_tensor_desc *input, uint32_t axis,
-                 int64_t *out_begin, int64_t *out_end)
-{
-    *out_begin = op->ints[2 + axis];
-    *out_end = op->ints[2 + input->rank + axis];
-}
-
 /* An axis of the output before it is merged with others. */
 struct axis {
     int64_t shape, begin, length;

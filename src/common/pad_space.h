@@ -28,9 +28,14 @@ void pad_space_build(struct pad_space *out, const struct tandem_op *op,
 
 /* Reads how many elements the operator pad adds at the beginning and at the end
  * of an axis. */
-void pad_lengths(const struct tandem_op *op,
-                 const struct tandem_tensor_desc *input, uint32_t axis,
-                 int64_t *out_begin, int64_t *out_end);
+static inline void pad_lengths(const struct tandem_op *op,
+                               const struct tandem_tensor_desc *input,
+                               uint32_t axis, int64_t *out_begin,
+                               int64_t *out_end)
+{
+    *out_begin = op->ints[2 + axis];
+    *out_end = op->ints[2 + input->rank + axis];
+}
 
 /* Returns the bits of the value that PAD_CONSTANT adds. */
 uint64_t pad_value_bits(const struct tandem_op *op, uint32_t dtype);

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "common/window.h"
+#include "common/op_window.h"
 #include "cpu/kernels/elementwise.h"
 
 /* Outputs of a row that are computed together. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans pooling: cl/pool.cl. */
-#include "common/window.h"
+#include "common/op_window.h"
 #include "opencl/plan/kernel_step.h"
 #include "pool.cl"
 

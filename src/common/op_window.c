@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and checks windows; see window.h. */
-#include "common/window.h"
+/* Reads and checks windows; see op_window.h. */
+#include "common/op_window.h"
 
 #include "common/last_error.h"
 

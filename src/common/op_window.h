@@ -2,8 +2,8 @@
 /* Windows of operators that slide over spatial axes, like pooling. The tensors
  * have the axes [batch, channels, spatial...] with one to three spatial axes. A
  * tensor in the order NHWC is passed as a view with permuted strides. */
-#ifndef TANDEM_COMMON_WINDOW_H
-#define TANDEM_COMMON_WINDOW_H
+#ifndef TANDEM_COMMON_OP_WINDOW_H
+#define TANDEM_COMMON_OP_WINDOW_H
 
 #include "common/op_call.h"
 
