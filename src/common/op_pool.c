@@ -20,14 +20,19 @@ static enum tandem_status pool_infer(const struct op_call *call,
     return window_infer(call, call->info->ints, call->op->ints[0] != 0, out);
 }
 
-/* Windows of 3 with a stride of 2, as in networks for images. */
+/* Windows of 3 with a stride of 2, as in networks for images. A shape of one
+ * or two axes gets a batch of 1. */
 static const char *pool_example(const struct operator_info *info, uint32_t rank,
                                 const int64_t *shape, struct op_example *out)
 {
-    (void)shape;
-    if (rank < 3 || rank > 2 + MAX_SPATIAL_AXES)
+    int64_t whole[2 + MAX_SPATIAL_AXES] = {1, 1};
+    uint32_t missing = rank < 3 ? 3 - rank : 0;
+    if (rank < 1 || rank > 2 + MAX_SPATIAL_AXES)
         return "batch, channels and one to three spatial axes";
-    window_example(out, info->ints, rank - 2, 3, 2);
+    for (uint32_t i = 0; i < rank; i++)
+        whole[missing + i] = shape[i];
+    example_input(out, rank + missing, whole);
+    window_example(out, info->ints, rank + missing - 2, 3, 2);
     return NULL;
 }
 

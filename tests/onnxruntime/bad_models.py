@@ -263,7 +263,7 @@ def unknown_operator(arguments):
 def operator_without_kernel(arguments):
     """A known operator that nobody runs is between two that are served."""
     tested = model(
-        [node('Neg', 'x', 'a'), node('Tan', 'a', 'b'), node('Neg', 'b', 'y')],
+        [node('Neg', 'x', 'a'), node('Hardmax', 'a', 'b'), node('Neg', 'b', 'y')],
         [value('x', FLOAT, ['n'])], [value('y')])
     creation_error(tested, arguments.device, 'fallback')
     compare(arguments, tested, {'x': floats(5)}, fallback=True)

@@ -43,7 +43,7 @@ static const struct {
     {"reduce_mean", "4096x4096", "axis=1"},
     /* 16 filters of 5x5; the result is 32x16x24x24. */
     {"conv2d", "32x1x28x28", "16 filters 5x5"},
-    {"max_pool", "32x16x24x24", "2x2"},
+    {"max_pool", "32x16x24x24", "3x3"},
 };
 
 static void list_mode(struct list *list, const char *mode)

@@ -252,7 +252,7 @@ static bool pool_is_served(const struct graph *graph,
 {
     const struct graph_value *x = graph_input(graph, node, 0);
 
-    return x != NULL && x->has_shape && x->rank >= 3 && x->rank <= 5 &&
+    return x != NULL && (!x->has_shape || (x->rank >= 3 && x->rank <= 5)) &&
            graph_integer(node, "storage_order", 0) == 0;
 }
 
