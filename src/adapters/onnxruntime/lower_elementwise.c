@@ -36,7 +36,7 @@ static bool unary_with_floats(struct lowering *l, uint32_t op,
  */
 static const struct activation {
     uint32_t op;
-    const char *names[2]; /* the second is NULL if there is none */
+    const char *names[2]; /* the second is NULL if the operator has only one */
     double defaults[2];
 } activations[] = {
     {TANDEM_OP_CELU, {"alpha"}, {1}},

@@ -23,8 +23,8 @@ enum { NEAREST_FLOOR = 2, NEAREST_CEIL = 3 };
 /* The numbers of float attributes before the scales. */
 #define SCALES 2
 
-/* What a node says about each axis of its input. A scale of 0 is that of the
- * lengths. */
+/* The attributes of a node, for each axis of its input. A scale of 0 is that of
+ * the lengths. */
 struct resize {
     int64_t ints[5];
     double cubic_coeff_a, extrapolation_value;

@@ -175,7 +175,8 @@ static bool rule_accepts(const struct graph *graph,
     case RULE_SHAPE:
         output = node_output(graph, node);
         return output != NULL && (dtype_is_integer(output->dtype) ||
-                                  op->tandem_op == TANDEM_OP_RANGE ||
+                                  (op->tandem_op == TANDEM_OP_RANGE &&
+                                   output->dtype == TANDEM_F32) ||
                                   strcmp(node->type, "ConstantOfShape") == 0);
     }
     return false;

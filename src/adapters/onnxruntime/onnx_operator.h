@@ -60,7 +60,7 @@ bool node_runs_on_device(const struct graph *graph,
 bool gelu_is_approximate(const struct graph_node *node);
 
 /* Returns the value that Tandem has for the attribute "reduction" of a scatter,
- * or -1 if there is none. */
+ * or -1 if Tandem does not have this reduction. */
 int64_t scatter_reduction(const struct graph_node *node);
 
 /* Returns the output dtype of a Cast or CastLike node, or 0. */
