@@ -34,7 +34,7 @@ PARAMS_SIZE(pad_params, 432);
 #define EDGE 2
 
 /* Returns the index, in a source axis of n elements, of the element at index i.
- * Returns -1 if there is none. */
+ * Returns -1 if the element is an added constant. */
 static inline offset_t source_index(offset_t i, offset_t n, uint mode)
 {
     if (i >= 0 && i < n)

@@ -5,7 +5,7 @@
  */
 #include "element_value.h"
 #include "inputs.h"
-#include "suite_class.h"
+#include "moved.h"
 
 #include <stdio.h>
 
@@ -37,10 +37,6 @@ static const struct concat_form {
     {SOME, S(7, 12), 1, 2, {12, 3}, DENSE, REPEATED},
     {SOME, S(2, 3, 1, 2, 2, 3, 1, 2), 4, 3, {2, 1, 3}, ANY, ANY},
 };
-
-static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_U8,  TANDEM_I64,
-                                  TANDEM_F16, TANDEM_I32, TANDEM_BOOL,
-                                  TANDEM_F64, TANDEM_I16, TANDEM_BF16};
 
 /* ---- reference ---- */
 
@@ -86,8 +82,7 @@ static void run(struct suite *suite, const struct op_row *row, uint32_t dtype,
                       (int)form->in);
     if (call == NULL)
         return;
-    if (dtype != TANDEM_F32)
-        call->required_caps = 0;
+    moved_require(call, dtype);
     call->ints[0] = form->axis;
     call->inputs = call->passed_inputs = inputs;
     for (uint32_t i = 0; i < inputs; i++) {
@@ -106,16 +101,12 @@ static void cases(struct suite *suite, const struct op_row *row)
     struct random choice;
 
     random_seed(&choice, suite->options->seed, "concat");
-    for (uint32_t i = 0; i < COUNT_OF(dtypes); i++)
+    for (uint32_t i = 0; i < MOVED_DTYPES; i++)
         for (uint32_t f = 0; f < COUNT_OF(forms); f++) {
             const struct concat_form *form = &forms[f];
-            bool chosen =
-                (form->level == ALWAYS && i < 2) ||
-                random_once_in(&choice, suite->options->smoke ? 20 : 5) ||
-                suite->options->full || suite->options->filter != NULL;
 
-            if (chosen)
-                run(suite, row, dtypes[i], form, form->inputs);
+            if (form_chosen(suite, &choice, form->level == ALWAYS && i < 2, 5))
+                run(suite, row, moved_dtypes[i], form, form->inputs);
         }
 }
 
@@ -123,7 +114,7 @@ static void cases(struct suite *suite, const struct op_row *row)
 
 static void draw(struct call *call, const struct block *block)
 {
-    const uint32_t dtype = dtypes[block->numbers[2] % COUNT_OF(dtypes)];
+    const uint32_t dtype = moved_dtype(block);
     const uint32_t inputs =
         (uint32_t)random_between(call->random, 1, TANDEM_MAX_OPERANDS);
     int64_t axis, sum = 0;

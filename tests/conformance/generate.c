@@ -4,13 +4,9 @@
  */
 #include "element_value.h"
 #include "inputs.h"
-#include "suite_class.h"
+#include "moved.h"
 
 #include <math.h>
-
-static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_U8,  TANDEM_I64,
-                                  TANDEM_F16, TANDEM_I32, TANDEM_BOOL,
-                                  TANDEM_F64, TANDEM_I16, TANDEM_BF16};
 
 static const struct one_hot_form {
     enum level level;
@@ -125,15 +121,6 @@ static void reference_trilu(const struct call *call, const struct dense *in,
 
 /* ---- cases ---- */
 
-static bool chosen(const struct suite *suite, struct random *choice,
-                   bool always, uint64_t n)
-{
-    bool drawn = random_once_in(choice, suite->options->smoke ? 4 * n : n);
-
-    return always || drawn || suite->options->full ||
-           suite->options->filter != NULL;
-}
-
 static struct shape with_axis(const struct shape *shape, int64_t axis,
                               int64_t length)
 {
@@ -175,8 +162,7 @@ static void one_hot_run(struct suite *suite, const struct op_row *row,
                       (int)form->depth, (int)form->axis);
     if (call == NULL)
         return;
-    if (dtype != TANDEM_F32)
-        call->required_caps = 0;
+    moved_require(call, dtype);
     call->ints[0] = form->axis;
     call->ints[1] = form->depth;
     call_operand(call, 0, index_dtype, &form->indices, form->in);
@@ -193,12 +179,12 @@ static void one_hot_cases(struct suite *suite, const struct op_row *row)
     struct random choice;
 
     random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < 2 * COUNT_OF(dtypes); i++)
+    for (uint32_t i = 0; i < 2 * MOVED_DTYPES; i++)
         for (uint32_t f = 0; f < COUNT_OF(one_hot_forms); f++)
-            if (chosen(suite, &choice,
-                       one_hot_forms[f].level == ALWAYS && i < 1, 6))
-                one_hot_run(suite, row, dtypes[i / 2], index_dtypes[i % 2],
-                            &one_hot_forms[f]);
+            if (form_chosen(suite, &choice,
+                            one_hot_forms[f].level == ALWAYS && i < 1, 6))
+                one_hot_run(suite, row, moved_dtypes[i / 2],
+                            index_dtypes[i % 2], &one_hot_forms[f]);
 }
 
 static void range_run(struct suite *suite, const struct op_row *row,
@@ -210,8 +196,7 @@ static void range_run(struct suite *suite, const struct op_row *row,
 
     if (call == NULL)
         return;
-    if (dtype != TANDEM_F32)
-        call->required_caps = 0;
+    moved_require(call, dtype);
     call->ints[0] = random_between(call->random, -1000, 1000);
     call->ints[1] = random_between(call->random, -3, 3);
     if (random_once_in(call->random, 3))
@@ -247,8 +232,7 @@ static void trilu_run(struct suite *suite, const struct op_row *row,
                       in_place ? ", in place" : "");
     if (call == NULL)
         return;
-    if (dtype != TANDEM_F32)
-        call->required_caps = 0;
+    moved_require(call, dtype);
     call->ints[0] = upper;
     call->ints[1] = form->diagonal;
     operand_fill_bits(call_operand(call, 0, dtype, &form->shape,
@@ -266,11 +250,11 @@ static void trilu_cases(struct suite *suite, const struct op_row *row)
     struct random choice;
 
     random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < 4 * COUNT_OF(dtypes); i++)
+    for (uint32_t i = 0; i < 4 * MOVED_DTYPES; i++)
         for (uint32_t f = 0; f < COUNT_OF(trilu_forms); f++)
-            if (chosen(suite, &choice,
-                       trilu_forms[f].level == ALWAYS && i < 4, 6))
-                trilu_run(suite, row, dtypes[i / 4], &trilu_forms[f],
+            if (form_chosen(suite, &choice,
+                            trilu_forms[f].level == ALWAYS && i < 4, 6))
+                trilu_run(suite, row, moved_dtypes[i / 4], &trilu_forms[f],
                           (i & 1) != 0, (i & 2) != 0);
 }
 
@@ -279,7 +263,7 @@ static void trilu_cases(struct suite *suite, const struct op_row *row)
 static void draw_one_hot(struct call *call, const struct block *block)
 {
     static const struct shape two = S(2);
-    const uint32_t dtype = dtypes[block->numbers[2] % COUNT_OF(dtypes)];
+    const uint32_t dtype = moved_dtype(block);
     struct shape indices, out;
 
     shape_draw(&indices, call->random, 0, TANDEM_MAX_RANK - 1);
@@ -323,7 +307,7 @@ static void draw_range(struct call *call, const struct block *block)
 
 static void draw_trilu(struct call *call, const struct block *block)
 {
-    const uint32_t dtype = dtypes[block->numbers[2] % COUNT_OF(dtypes)];
+    const uint32_t dtype = moved_dtype(block);
     struct shape shape;
 
     shape_draw(&shape, call->random, 2, TANDEM_MAX_RANK);

@@ -4,7 +4,7 @@
  */
 #include "element_value.h"
 #include "inputs.h"
-#include "suite_class.h"
+#include "moved.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,10 +13,6 @@
 #define MAX_DRAWN_ELEMENTS 20000
 
 enum { CONSTANT, REFLECT, EDGE, WRAP, MODES };
-
-static const uint32_t dtypes[] = {TANDEM_F32, TANDEM_U8,  TANDEM_I64,
-                                  TANDEM_F16, TANDEM_I32, TANDEM_BOOL,
-                                  TANDEM_F64, TANDEM_I16, TANDEM_BF16};
 
 static const struct pad_form {
     enum level level;
@@ -190,8 +186,7 @@ static void operands_set(struct suite *suite, struct call *call, uint32_t dtype,
                          const struct shape *in, enum operand_layout in_layout,
                          const struct shape *out, enum operand_layout layout)
 {
-    if (dtype != TANDEM_F32)
-        call->required_caps = 0;
+    moved_require(call, dtype);
     operand_fill_bits(call_operand(call, 0, dtype, in, in_layout),
                       call->random);
     if (call->row->id == TANDEM_OP_PAD)
@@ -235,30 +230,22 @@ static void tile_run(struct suite *suite, const struct op_row *row,
     operands_set(suite, call, dtype, &form->shape, form->in, &out, form->out);
 }
 
-static bool chosen(const struct suite *suite, struct random *choice,
-                   bool always, uint64_t n)
-{
-    bool drawn = random_once_in(choice, suite->options->smoke ? 4 * n : n);
-
-    return always || drawn || suite->options->full ||
-           suite->options->filter != NULL;
-}
-
 static void cases(struct suite *suite, const struct op_row *row)
 {
     const bool is_tile = row->id == TANDEM_OP_TILE;
     struct random choice;
 
     random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < COUNT_OF(dtypes); i++) {
+    for (uint32_t i = 0; i < MOVED_DTYPES; i++) {
         for (uint32_t f = 0; is_tile && f < COUNT_OF(tile_forms); f++)
-            if (chosen(suite, &choice,
-                       tile_forms[f].level == ALWAYS && i < 2, 4))
-                tile_run(suite, row, dtypes[i], &tile_forms[f]);
+            if (form_chosen(suite, &choice,
+                            tile_forms[f].level == ALWAYS && i < 2, 4))
+                tile_run(suite, row, moved_dtypes[i], &tile_forms[f]);
         for (uint32_t f = 0; !is_tile && f < MODES * COUNT_OF(forms); f++)
-            if (chosen(suite, &choice,
-                       forms[f / MODES].level == ALWAYS && i < 1, 8))
-                pad_run(suite, row, dtypes[i], &forms[f / MODES], f % MODES);
+            if (form_chosen(suite, &choice,
+                            forms[f / MODES].level == ALWAYS && i < 1, 8))
+                pad_run(suite, row, moved_dtypes[i], &forms[f / MODES],
+                        f % MODES);
     }
 }
 
@@ -292,7 +279,7 @@ static void draw_pad(struct call *call, uint32_t dtype)
 
 static void draw(struct call *call, const struct block *block)
 {
-    const uint32_t dtype = dtypes[block->numbers[2] % COUNT_OF(dtypes)];
+    const uint32_t dtype = moved_dtype(block);
     int64_t repeats[TANDEM_MAX_RANK];
     struct shape shape, out;
     int64_t elements;

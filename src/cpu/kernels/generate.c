@@ -14,21 +14,6 @@ struct one_hot {
     const unsigned char *off, *on;
 };
 
-/* Returns the position that an index selects, or another number. */
-static int64_t position_of(const unsigned char *index, uint32_t bytes,
-                           int64_t depth)
-{
-    int64_t wide;
-    int32_t narrow;
-    if (bytes == 8) {
-        memcpy(&wide, index, sizeof wide);
-    } else {
-        memcpy(&narrow, index, sizeof narrow);
-        wide = narrow;
-    }
-    return wide < 0 && wide >= -depth ? wide + depth : wide;
-}
-
 /* The parameters are those of row_part_fn. */
 static inline void one_hot_row(const void *context, unsigned char *const *at,
                                int64_t first, int64_t end)
@@ -41,8 +26,8 @@ static inline void one_hot_row(const void *context, unsigned char *const *at,
         one->rows.space.strides[1][inner] * (int64_t)index_bytes;
     for (int64_t i = first; i < end; i++) {
         unsigned char *to = at[0] + i * to_step;
-        int64_t position =
-            position_of(at[1] + i * index_step, index_bytes, one->depth);
+        int64_t position = index_read(at[1] + i * index_step, index_bytes);
+        position += position < 0 ? one->depth : 0;
         elements_copy(to, one->depth_step, one->off, 0, one->depth, bytes);
         if (position >= 0 && position < one->depth)
             memcpy(to + position * one->depth_step * (int64_t)bytes, one->on,
