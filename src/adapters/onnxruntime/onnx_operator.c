@@ -13,6 +13,12 @@ static bool dtype_is_integer(uint32_t dtype)
     return dtype == TANDEM_I64 || dtype == TANDEM_I32;
 }
 
+/* Returns true if the lowering reads numbers of the dtype. */
+static bool dtype_is_number(uint32_t dtype)
+{
+    return dtype == TANDEM_F32 || dtype_is_integer(dtype);
+}
+
 static uint32_t input_dtype(const struct graph *graph,
                             const struct graph_node *node, uint32_t index)
 {
@@ -270,6 +276,9 @@ static bool attributes_are_served(const struct graph *graph,
         return pool_is_served(graph, node);
     if (strcmp(node->type, "Celu") == 0)
         return graph_real(node, "alpha", 1) > 0;
+    if (strcmp(node->type, "OneHot") == 0)
+        return dtype_is_number(input_dtype(graph, node, 0)) &&
+               dtype_is_number(input_dtype(graph, node, 1));
     if (strcmp(node->type, "Pad") == 0)
         return pad_is_served(graph, node);
     if (strcmp(node->type, "ConstantOfShape") == 0)
