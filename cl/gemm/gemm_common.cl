@@ -31,7 +31,7 @@ INLINE float epilogue(float sum, float old, float bias,
     float x = p->alpha * sum;
     if (p->beta != 0.0f)
         x += p->beta * old;
-    return ACTIVATION(x + bias, p->slope, 0.0f);
+    return ACTIVATION(x + bias, p->activation[0], p->activation[1]);
 }
 
 /* Number of rows of tiles in a band. Work-groups that compute tiles of a band

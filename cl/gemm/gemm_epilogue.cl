@@ -6,13 +6,13 @@
 
 struct gemm_epilogue_params {
     uint64_t elements;
-    float scale, slope;
+    float scale, activation[2];
+    uint32_t has_bias;
     uint64_t c_offset, bias_offset;
     uint64_t columns, plane; /* columns is n, plane is m * n */
     int64_t ld, batch_stride;
     int64_t bias_column,
         bias_row; /* strides of bias: 1, or 0 to broadcast bias */
-    uint32_t has_bias, reserved;
 };
 PARAMS_SIZE(gemm_epilogue_params, 88);
 
@@ -32,7 +32,7 @@ KERNEL void gemm_epilogue(__global C_T *c, __global const C_T *bias,
     if (p.has_bias)
         x += C_TO_F32(bias[p.bias_offset + column * (ulong)p.bias_column +
                            row * (ulong)p.bias_row]);
-    c[at] = C_FROM_F32(ACTIVATION(x, p.slope, 0.0f));
+    c[at] = C_FROM_F32(ACTIVATION(x, p.activation[0], p.activation[1]));
 }
 
 #endif

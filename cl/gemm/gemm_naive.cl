@@ -11,10 +11,10 @@ struct gemm_naive_params {
         b_step; /* step: along k */
     int64_t ld, batch_stride;
     int64_t bias_column, bias_row;
-    float alpha, beta, slope;
-    uint32_t has_bias;
+    float alpha, beta, activation[2];
+    uint32_t has_bias, reserved;
 };
-PARAMS_SIZE(gemm_naive_params, 160);
+PARAMS_SIZE(gemm_naive_params, 168);
 
 #ifdef __OPENCL_C_VERSION__
 #include "gemm/gemm_dtypes.cl"
@@ -61,7 +61,7 @@ KERNEL void gemm_naive(__global C_T *c, __global const AB_T *a,
     if (p.has_bias)
         x += C_TO_F32(bias[(long)p.bias_offset + (long)column * p.bias_column +
                            (long)row * p.bias_row]);
-    *c = C_FROM_F32(ACTIVATION(x, p.slope, 0.0f));
+    *c = C_FROM_F32(ACTIVATION(x, p.activation[0], p.activation[1]));
 }
 
 #endif

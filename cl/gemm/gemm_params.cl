@@ -23,7 +23,8 @@ struct gemm_params {
         bias_column; /* strides of bias: 1, or 0 to broadcast bias */
     uint32_t m, n, k, k_per_split;
     uint32_t tiles_m, tiles_n, splits, batch;
-    float alpha, beta, slope;
+    float alpha, beta;
+    float activation[2]; /* attributes of the activation */
     uint32_t flags;
     uint32_t lanes_log2; /* 2^lanes_log2 work-items add up one sum in fixups */
     uint32_t unsplit_tiles, split_tiles;
@@ -31,7 +32,7 @@ struct gemm_params {
     uint32_t tiles; /* number of tiles of a matrix: tiles_m * tiles_n */
     /* If PROMOTES_IN_MEMORY is set, gemm_mma.cl adds its sums to the totals in
      * memory every promote_interval k_tiles. */
-    uint32_t promote_interval, reserved;
+    uint32_t promote_interval;
     uint64_t promoted_offset;
 };
 PARAMS_SIZE(gemm_params, 216);

@@ -442,6 +442,7 @@ static inline bool vec4_is_finite(float4 x)
 
 /* Stores the vectors that a work-item has in a round of store_tile, without a
  * loop. beta must be 0, and C_IS_VEC4 must be set. */
+#define ACTIVATE(x) ACTIVATION(x, p->activation[0], p->activation[1])
 #define STORE_VEC4S_FAST(row, column)                                          \
     do {                                                                       \
         float4 four_[OUT_VEC4S];                                               \
@@ -456,10 +457,9 @@ static inline bool vec4_is_finite(float4 x)
             UNSCALE(four_[i_], y_, column);                                    \
             four_[i_] = p->alpha * four_[i_] +                                 \
                         (column_bias[(column) / OUT_COLUMNS] + row_bias_);     \
-            four_[i_] = (float4)(ACTIVATION(four_[i_].s0, p->slope, 0.0f),     \
-                                 ACTIVATION(four_[i_].s1, p->slope, 0.0f),     \
-                                 ACTIVATION(four_[i_].s2, p->slope, 0.0f),     \
-                                 ACTIVATION(four_[i_].s3, p->slope, 0.0f));    \
+            four_[i_] =                                                        \
+                (float4)(ACTIVATE(four_[i_].s0), ACTIVATE(four_[i_].s1),       \
+                         ACTIVATE(four_[i_].s2), ACTIVATE(four_[i_].s3));      \
             if (y_ < rows && x_ < columns)                                     \
                 *(__global C_T4 *)(to +                                        \
                                    (long)((row) + i_ * OUT_ROW_STEP) *         \

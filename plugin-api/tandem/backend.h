@@ -314,8 +314,9 @@ enum tandem_op_class {
  *            all nonzero |x| < 1 is below 2^-125.  It is always NaN if an x is
  *            NaN, or if one x is 0 and another is infinite
  *   GEMM     (t + 2 sqrt k) * 2 eps * s, s = |alpha| sum |a||b| + |beta c| +
- *            |bias|; activations at most double it.  A 16-bit c is the rounding
- *            of a value within this bound
+ *            |bias|.  With an activation, the result is that of the activation,
+ *            within the activation's metric, for an argument within this bound.
+ *            A 16-bit c is the rounding of such a result
  *   TERM_MAGNITUDE  t * 2 eps * s; s is the sum of the terms' magnitudes
  * The order of additions and multiplications in REDUCE and DOT is unspecified,
  * but fixed for one device, shapes, strides and byte offsets. */
@@ -564,11 +565,12 @@ struct tandem_gemm {
     struct tandem_buffer *bias; /* contiguous; NULL with TANDEM_BIAS_NONE */
     uint64_t bias_byte_offset;
     uint32_t bias_kind;  /* enum tandem_bias */
-    uint32_t activation; /* TANDEM_OP_INVALID (none), RELU, LEAKY_RELU,
-                            SIGMOID, TANH, GELU or SWISH */
-    double activation_parameter; /* LEAKY_RELU: slope. GELU: 0 erf, 1 tanh */
-    uint32_t c_dtype;            /* dtype of c and bias; 0: that of a and b */
-    uint32_t reserved;           /* must be 0 */
+    /* TANDEM_OP_INVALID (none), or an operator of class UNARY */
+    uint32_t activation;
+    double activation_parameter;  /* first attribute of the activation */
+    uint32_t c_dtype;             /* dtype of c and bias; 0: that of a and b */
+    uint32_t reserved;            /* must be 0 */
+    double activation_parameter2; /* second attribute of the activation */
 };
 
 /* ---- devices ------------------------------------------------------------ */

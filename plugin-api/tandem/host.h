@@ -390,6 +390,7 @@ struct tandem_matmul_options {
     uint32_t flags;      /* ALLOW flags of enum tandem_gemm_flags */
     double activation_parameter;
     uint32_t device; /* device, or TANDEM_ANY_DEVICE: the library chooses */
+    double activation_parameter2;
 };
 #define TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1 \
     TANDEM_SIZE_THROUGH(struct tandem_matmul_options, device)

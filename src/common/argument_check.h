@@ -6,6 +6,7 @@
 #ifndef TANDEM_COMMON_ARGUMENT_CHECK_H
 #define TANDEM_COMMON_ARGUMENT_CHECK_H
 
+#include "common/activation.h"
 #include "common/struct_size.h"
 #include "common/tensor_extent.h"
 
@@ -36,6 +37,8 @@ enum tandem_status check_op(const struct tandem_op *op,
 
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                               address_range_fn span, const void *user);
+/* Returns the activation of a GEMM. */
+struct activation gemm_activation(const struct tandem_gemm *gemm);
 /* Returns the dtype of the operands c and bias of a GEMM. */
 uint32_t gemm_c_dtype(const struct tandem_gemm *gemm);
 /* Returns a GEMM's alpha or beta rounded to f32, as the kernels use it. */

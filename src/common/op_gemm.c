@@ -23,6 +23,16 @@ uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
     return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
 }
 
+struct activation gemm_activation(const struct tandem_gemm *gemm)
+{
+    bool there = gemm->struct_size >= TANDEM_SIZE_THROUGH(
+                                          struct tandem_gemm,
+                                          activation_parameter2);
+    return (struct activation){
+        gemm->activation,
+        {gemm->activation_parameter, there ? gemm->activation_parameter2 : 0}};
+}
+
 double gemm_factor(double value)
 {
     /* Without volatile, GCC 12 vectorizes two adjacent calls of gemm_factor and
@@ -89,31 +99,6 @@ static struct operand matrix_operand(const char *name,
                    .strides = {matrix->batch_stride, matrix->ld, 1}}};
 }
 
-static enum tandem_status check_activation(const struct tandem_gemm *gemm)
-{
-    switch (gemm->activation) {
-    case TANDEM_OP_GELU:
-        if (gemm->activation_parameter == 0 || gemm->activation_parameter == 1)
-            return TANDEM_OK;
-        return argument_error("gemm: activation_parameter is %g; expected 0 "
-                              "(erf form of gelu) or 1 (tanh form)",
-                              gemm->activation_parameter);
-    case TANDEM_OP_INVALID:
-    case TANDEM_OP_RELU:
-    case TANDEM_OP_LEAKY_RELU:
-    case TANDEM_OP_SIGMOID:
-    case TANDEM_OP_TANH:
-    case TANDEM_OP_SWISH:
-        return TANDEM_OK;
-    default:
-        return last_error_set(
-            TANDEM_UNSUPPORTED,
-            "gemm: %s cannot be an activation; expected relu, "
-            "leaky_relu, sigmoid, tanh, swish or gelu",
-            operator_name(gemm->activation));
-    }
-}
-
 /* Checks the dtype of GEMM operands. `what` names the operands in messages. */
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
@@ -142,7 +127,10 @@ static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
     status = check_dtype("a and b", gemm->dtype);
     if (status == TANDEM_OK)
         status = check_dtype("c", gemm_c_dtype(gemm));
-    return status == TANDEM_OK ? check_activation(gemm) : status;
+    if (status != TANDEM_OK)
+        return status;
+    struct activation activation = gemm_activation(gemm);
+    return activation_check("gemm", &activation);
 }
 
 static enum tandem_status check_matrix(const struct operand *operand)
@@ -239,6 +227,9 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
     if (status != TANDEM_OK)
         return status;
     gemm_args_complete(&args, gemm);
+    if (args.reserved != 0)
+        return argument_error("gemm: reserved is %u; expected 0",
+                              args.reserved);
     return check_operands(&args, span, user);
 }
 

@@ -105,11 +105,12 @@ static size_t gemm_text(const struct tandem_gemm *gemm, char *text, size_t size)
     return (size_t)snprintf(text, size,
                             " %" PRId64 "x%" PRId64 "x%" PRId64
                             " batch %" PRId64
-                            " flags %#x alpha %g beta %g bias %u %s %g",
+                            " flags %#x alpha %g beta %g bias %u %s %g %g",
                             gemm->m, gemm->n, gemm->k, gemm->batch, gemm->flags,
                             gemm->alpha, gemm->beta, gemm->bias_kind,
                             activation != NULL ? activation->name : "linear",
-                            gemm->activation_parameter);
+                            gemm->activation_parameter,
+                            gemm->activation_parameter2);
 }
 
 void call_text(const struct call *call, char *text, size_t size)

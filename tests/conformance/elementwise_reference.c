@@ -366,13 +366,12 @@ static double real_value(const struct call *call, const struct dense *in,
  * The metrics ULP_PLUS_INPUT and TERM_MAGNITUDE of hardswish are relative to x,
  * TERM_MAGNITUDE of hardsigmoid to its terms.
  */
-static double tolerance_of(const struct call *call, double r, double x)
+double reference_unary_tolerance(const struct op_row *row, double r, double x,
+                                 const double *floats)
 {
-    const struct op_row *row = call->row;
-
     if (row->id == TANDEM_OP_HARDSIGMOID)
-        x = fabs(reference_attribute(call->floats[0]) * x) +
-            fabs(reference_attribute(call->floats[1]));
+        x = fabs(reference_attribute(floats[0]) * x) +
+            fabs(reference_attribute(floats[1]));
     if (row->id == TANDEM_OP_HARDSIGMOID && isinf(x))
         return 0.0;
     switch (row->metric) {
@@ -416,6 +415,7 @@ void elementwise_reference(const struct call *call, const struct dense *in,
         if (relative && x == (double)-INFINITY &&
             row->id != TANDEM_OP_HARDSIGMOID)
             out->real[i] = (double)NAN;
-        out->tolerance[i] = tolerance_of(call, out->real[i], x);
+        out->tolerance[i] =
+            reference_unary_tolerance(row, out->real[i], x, call->floats);
     }
 }

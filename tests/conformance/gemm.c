@@ -28,7 +28,7 @@ struct form {
     int64_t batch; /* 0 stands for 1. */
     uint32_t flags, bias, activation;
     double alpha; /* 0 stands for 1. */
-    double beta, activation_parameter;
+    double beta, activation_parameter, activation_parameter2;
     int64_t pad[3]; /* Padding of the rows of a, b and c. */
     uint32_t lead;  /* Elements before each matrix. */
     /* Bit 0: all batches share a; bit 1: all batches share b. */
@@ -413,7 +413,9 @@ static void gemm_make(struct call *call, const struct form *f)
                              .beta = f->beta,
                              .bias_kind = f->bias,
                              .activation = f->activation,
-                             .activation_parameter = f->activation_parameter};
+                             .activation_parameter = f->activation_parameter,
+                             .activation_parameter2 =
+                                 f->activation_parameter2};
     gemm_require(call, dtype, c_dtype);
     matrix_make(call, 0, dtype, ta ? f->k : f->m, ta ? f->m : f->k, f->batch,
                 f->pad[0], (f->repeat & 1u) != 0, f->lead, &gemm->a);
@@ -660,6 +662,32 @@ static void relaxed_forms_run(struct suite *suite, const struct op_row *row)
     }
 }
 
+/*
+ * Every operator that can be an activation. About half of the arguments are in
+ * the domain of operators that are defined in [-1, 1] or above 1.
+ */
+static void activations_run(struct suite *suite, const struct op_row *row)
+{
+    struct form form = {SIZES(23, 29, 31), .alpha = 0.3, .bias = COLUMN,
+                        .activation_parameter = 0.25,
+                        .activation_parameter2 = 0.75};
+    struct random choice;
+
+    random_seed(&choice, suite->options->seed, "activations");
+    for (uint32_t id = 1; id < TANDEM_OP_ID_END; id++) {
+        const struct op_row *activation = op_find(id);
+
+        if (activation == NULL || activation->op_class != TANDEM_CLASS_UNARY ||
+            (suite->options->smoke && !random_once_in(&choice, 16)) ||
+            (!suite->options->full && suite->options->filter == NULL &&
+             !random_once_in(&choice, 4)))
+            continue;
+        form.activation = id;
+        form.activation_parameter = id == TANDEM_OP_GELU ? 1.0 : 0.25;
+        form_run(suite, row, &form);
+    }
+}
+
 static void magnitudes_run(struct suite *suite, const struct op_row *row)
 {
     for (uint32_t i = 0; i < COUNT_OF(magnitude_forms); i++)
@@ -687,6 +715,7 @@ static void cases(struct suite *suite, const struct op_row *row)
     forms_16_run(suite, row);
     relaxed_forms_run(suite, row);
     magnitudes_run(suite, row);
+    activations_run(suite, row);
 }
 
 const struct suite_class suite_gemm = {

@@ -96,6 +96,8 @@ static void gelu(struct mistaken_gemm *p, double form)
       p->gemm.activation = TANDEM_OP_ADD)                                      \
     X(activation_unknown, "gemm with an unknown activation", MAYBE_LATER,      \
       p->gemm.activation = 99)                                                 \
+    X(celu_zero, "gemm with the activation celu and alpha 0", 0,               \
+      p->gemm.activation = TANDEM_OP_CELU)                                     \
     X(gelu_half, "gemm with form 0.5 of gelu", 0, gelu(p, 0.5))                \
     X(gelu_two, "gemm with form 2 of gelu", 0, gelu(p, 2))                     \
     X(gelu_minus, "gemm with form -1 of gelu", 0, gelu(p, -1))                 \

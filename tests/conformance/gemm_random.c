@@ -4,6 +4,8 @@
 
 #include "element_value.h"
 
+#include <math.h>
+
 /* Selects m, n and k: small, one of them 1, a large k, or 0. */
 static void sizes_draw(struct tandem_gemm *gemm, struct random *random)
 {
@@ -99,13 +101,28 @@ static void bias_draw(struct call *p, struct random *random, uint32_t dtype)
         p->without_buffer |= 1u << 2;
 }
 
-static void options_draw(struct tandem_gemm *gemm, struct random *random,
-                         const struct block *block)
+/* Most blocks have one of the usual activations, the others any. */
+static uint32_t activation_of(const struct block *block)
 {
-    static const uint32_t activations[] = {
+    static const uint32_t usual[] = {
         TANDEM_OP_INVALID, TANDEM_OP_RELU, TANDEM_OP_LEAKY_RELU,
         TANDEM_OP_SIGMOID, TANDEM_OP_TANH, TANDEM_OP_GELU,
         TANDEM_OP_SWISH};
+    uint32_t number = block->numbers[5], id = number / 8;
+    const struct op_row *row;
+
+    if (number % 8 != 7)
+        return usual[number % 8];
+    do {
+        id = (id + 1) % TANDEM_OP_ID_END;
+        row = op_find(id);
+    } while (row == NULL || row->op_class != TANDEM_CLASS_UNARY);
+    return id;
+}
+
+static void options_draw(struct tandem_gemm *gemm, struct random *random,
+                         const struct block *block)
+{
     static const double factors[] = {1.0, 1.0, 1.0, 0.5, -1.0, 1e-3, 700.0};
     static const double betas[] = {0.0, 0.0, 0.0, 1.0, -0.5, 1e3};
 
@@ -120,11 +137,14 @@ static void options_draw(struct tandem_gemm *gemm, struct random *random,
     gemm->bias_kind = (uint32_t)random_below(random, 3);
     gemm->activation = random_below(random, 2) == 0
                            ? TANDEM_OP_INVALID
-                           : activations[block->numbers[5] % 7];
+                           : activation_of(block);
     if (gemm->activation == TANDEM_OP_GELU)
         gemm->activation_parameter = (double)random_below(random, 2);
     else
         gemm->activation_parameter = (double)(float)random_normal(random);
+    if (gemm->activation == TANDEM_OP_CELU)
+        gemm->activation_parameter = fabs(gemm->activation_parameter) + 0.125;
+    gemm->activation_parameter2 = (double)(float)random_normal(random);
 }
 
 static uint32_t block_dtype(const struct block *block, uint32_t number)

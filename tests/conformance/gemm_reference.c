@@ -42,14 +42,48 @@ static double bias_at(const struct tandem_gemm *gemm, const unsigned char *bias,
                       gemm->bias_kind == TANDEM_BIAS_PER_ROW ? row : column);
 }
 
-static double activation_apply(const struct tandem_gemm *gemm, double x)
+static void activation_parameters(const struct tandem_gemm *gemm, double *out)
 {
-    int64_t tanh_form = gemm->activation_parameter == 1.0;
+    bool there = gemm->struct_size >=
+                 TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_parameter2);
 
+    out[0] = gemm->activation_parameter;
+    out[1] = there ? gemm->activation_parameter2 : 0.0;
+}
+
+/*
+ * Sets *out_real to the activation of x, and *out_tolerance to the tolerance if
+ * x has an error of at most `error`. Returns false if the result is
+ * unspecified, because only some arguments give NaN.
+ */
+static bool activation_apply(const struct tandem_gemm *gemm, double x,
+                             double error, double *out_real,
+                             double *out_tolerance)
+{
+    const struct op_row *row = op_find(gemm->activation);
+    double parameters[2], difference = 0.0;
+    int64_t tanh_form;
+
+    *out_real = x;
+    *out_tolerance = error;
     if (gemm->activation == TANDEM_OP_INVALID)
-        return x;
-    return reference_unary(gemm->activation, x, &tanh_form,
-                           &gemm->activation_parameter);
+        return true;
+    activation_parameters(gemm, parameters);
+    tanh_form = parameters[0] == 1.0;
+    *out_real = reference_unary(row->id, x, &tanh_form, parameters);
+    for (int sign = -1; sign <= 1 && isfinite(x); sign += 2) {
+        double other = reference_unary(row->id, x + sign * error, &tanh_form,
+                                       parameters);
+
+        if (isnan(other) != isnan(*out_real))
+            return false;
+        difference = fmax(difference, fabs(other - *out_real));
+    }
+    *out_tolerance = difference;
+    if (row->metric != TANDEM_METRIC_EXACT)
+        *out_tolerance +=
+            reference_unary_tolerance(row, *out_real, x, parameters);
+    return true;
 }
 
 /*
@@ -72,21 +106,28 @@ static double allowed_error(const struct tandem_gemm *gemm, double scale,
     return flag_error;
 }
 
+/* Returns the tolerance of the activation's argument. */
 static double tolerance_of(const struct tandem_gemm *gemm, double scale,
-                           double flag_error, double real)
+                           double flag_error)
 {
-    double tolerance =
-        (op_find(TANDEM_OP_GEMM)->tolerance + 2.0 * sqrt((double)gemm->k)) *
-            REFERENCE_2EPS * scale +
-        flag_error;
+    return (op_find(TANDEM_OP_GEMM)->tolerance +
+            2.0 * sqrt((double)gemm->k)) *
+               REFERENCE_2EPS * scale +
+           flag_error;
+}
 
-    if (gemm->activation == TANDEM_OP_INVALID)
-        return tolerance;
-    tolerance *= 2.0;
-    /* The result is near 1/2 for an argument of any small size. */
-    if (gemm->activation == TANDEM_OP_SIGMOID)
-        tolerance += reference_ulp(op_find(TANDEM_OP_SIGMOID)->tolerance, real);
-    return tolerance;
+/*
+ * Returns what subnormal products may lose, and sets *out_overflows if partial
+ * sums may leave the range of f32 in some order of summation.
+ */
+static double range_error(const struct tandem_gemm *gemm, double scale,
+                          bool *out_overflows)
+{
+    double size = fabs(gemm->alpha) < 1.0 ? fabs(gemm->alpha) : 1.0;
+
+    *out_overflows = size > 0.0 && scale / size > 0.5 * (double)FLT_MAX;
+    return ((double)gemm->k + 2.0) * fmax(fabs(gemm->alpha), 1.0) *
+           (double)FLT_MIN;
 }
 
 /* The number of columns of b that are summed together. */
@@ -195,33 +236,38 @@ static void strip_sum(int64_t k, const double *a, const double *b, double *sums,
 }
 
 /* Computes an element from its sum; largest: see allowed_error. */
-static void element_fill(const struct tandem_gemm *gemm, const unsigned char *c,
-                         const unsigned char *bias, const int64_t *at,
-                         double sum, double scale, double largest,
-                         struct expected *out)
+static void element_fill(const struct call *call, const int64_t *at, double sum,
+                         double scale, double largest, struct expected *out)
 {
+    const struct tandem_gemm *gemm = &call->gemm;
     int64_t i = (at[0] * gemm->m + at[1]) * gemm->n + at[2];
-    double before = 0.0, added, flag_error;
+    double before = 0.0, added, flag_error, error;
+    bool overflows = false;
 
     if ((float)gemm->beta != 0.0f)
-        before = gemm->beta *
-                 matrix_at(&gemm->c, c_dtype_of(gemm), c, at[0], at[1], at[2]);
-    added = bias_at(gemm, bias, at[1], at[2]);
+        before = gemm->beta * matrix_at(&gemm->c, c_dtype_of(gemm),
+                                        call->operands[3].image, at[0], at[1],
+                                        at[2]);
+    added = bias_at(gemm, call->operands[2].image, at[1], at[2]);
     /* In this case a and b are not read. */
     if (gemm->k == 0 || (float)gemm->alpha == 0.0f)
         sum = scale = largest = 0.0;
     flag_error = allowed_error(gemm, fabs(gemm->alpha) * scale, largest);
     scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
-    sum *= gemm->alpha;
-    out->real[i] = activation_apply(gemm, sum + before + added);
-    out->tolerance[i] = tolerance_of(gemm, scale, flag_error, out->real[i]);
+    sum = gemm->alpha * sum + before + added;
+    error = tolerance_of(gemm, scale, flag_error);
+    if (call->any_magnitude)
+        error += range_error(gemm, scale, &overflows);
+    if (!activation_apply(gemm, sum, error, &out->real[i],
+                          &out->tolerance[i]) ||
+        overflows)
+        out->unspecified[i] = UNSPECIFIED;
 }
 
-static void row_fill(const struct tandem_gemm *gemm,
-                     const struct operands *operands, const unsigned char *c,
-                     const unsigned char *bias, int64_t batch, int64_t row,
-                     struct expected *out)
+static void row_fill(const struct call *call, const struct operands *operands,
+                     int64_t batch, int64_t row, struct expected *out)
 {
+    const struct tandem_gemm *gemm = &call->gemm;
     double sums[STRIP], scales[STRIP];
 
     for (int64_t column = 0; column < gemm->n; column++) {
@@ -231,32 +277,8 @@ static void row_fill(const struct tandem_gemm *gemm,
             strip_sum(gemm->k, operands->a + row * gemm->k,
                       operands->b + column * gemm->k, sums, scales);
         element_fill(
-            gemm, c, bias, at, sums[column % STRIP], scales[column % STRIP],
+            call, at, sums[column % STRIP], scales[column % STRIP],
             operands->largest_a[row] * operands->largest_b[column], out);
-    }
-}
-
-/*
- * Marks the elements whose partial results may leave the range of f32 in some
- * order of summation although the result itself does not, and widens the
- * tolerances by what subnormal products may lose.
- */
-static void range_allow(const struct call *call, struct expected *expected)
-{
-    const struct tandem_gemm *gemm = &call->gemm;
-    double size = fabs(gemm->alpha) < 1.0 ? fabs(gemm->alpha) : 1.0;
-    double k = (double)gemm->k;
-    double relative = (call->row->tolerance + 2.0 * sqrt(k)) * REFERENCE_2EPS;
-
-    expected_allow_unspecified(expected);
-    for (int64_t i = 0; i < expected->elements; i++) {
-        /* The tolerance is relative to the sum of magnitudes. */
-        double scale = expected->tolerance[i] / relative;
-
-        if (size > 0.0 && scale / size > 0.5 * (double)FLT_MAX)
-            expected->unspecified[i] = UNSPECIFIED;
-        expected->tolerance[i] +=
-            (k + 2.0) * fmax(fabs(gemm->alpha), 1.0) * (double)FLT_MIN;
     }
 }
 
@@ -270,15 +292,13 @@ void gemm_reference(const struct call *call, const struct dense *inputs,
     (void)inputs;
     expected_init(out, EXPECTED_REAL, shape_count(3, shape));
     out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    expected_allow_unspecified(out);
     operands_init(&operands, gemm);
     for (int64_t batch = 0; batch < gemm->batch; batch++) {
         operands_fill_a(&operands, gemm, call->operands[0].image, batch);
         operands_fill_b(&operands, gemm, call->operands[1].image, batch);
         for (int64_t row = 0; row < gemm->m; row++)
-            row_fill(gemm, &operands, call->operands[3].image,
-                     call->operands[2].image, batch, row, out);
+            row_fill(call, &operands, batch, row, out);
     }
     operands_finish(&operands);
-    if (call->any_magnitude)
-        range_allow(call, out);
 }

@@ -278,7 +278,7 @@ static bool mistake_gemm_c(struct call *p)
 
 static bool mistake_gemm_activation(struct call *p)
 {
-    static const uint32_t others[] = {TANDEM_OP_EXP, TANDEM_OP_ADD,
+    static const uint32_t others[] = {TANDEM_OP_NOT, TANDEM_OP_ADD,
                                       TANDEM_OP_GEMM, 255};
 
     p->gemm.activation = others[random_below(p->random, 4)];

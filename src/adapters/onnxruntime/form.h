@@ -60,7 +60,7 @@ struct form_step {
     uint32_t outputs[MAX_STEP_OUTPUTS];
     uint32_t output_count;
     /* TANDEM_OP_GEMM: see struct tandem_matmul_options. */
-    double alpha, beta, activation_parameter;
+    double alpha, beta, activation_parameters[2];
     uint32_t activation;
 };
 

@@ -120,35 +120,6 @@ static void absorb_bias(struct fusion *f, struct graph_node *product)
     node_absorb(f, product, next);
 }
 
-/* Returns the activation that a product may apply, with its parameter, or
- * TANDEM_OP_INVALID. */
-static uint32_t activation_of(const struct fusion *f,
-                              const struct graph_node *node,
-                              double *out_parameter)
-{
-    if (node == NULL || node->removed || node->op == NULL ||
-        graph_input(f->graph, node, 1) != NULL)
-        return TANDEM_OP_INVALID;
-    *out_parameter = 0;
-    switch (node->op->tandem_op) {
-    case TANDEM_OP_RELU:
-    case TANDEM_OP_SIGMOID:
-    case TANDEM_OP_TANH:
-        return node->op->tandem_op;
-    case TANDEM_OP_LEAKY_RELU:
-        *out_parameter = graph_real(node, "alpha", 0.01);
-        return node->op->tandem_op;
-    case TANDEM_OP_GELU:
-        *out_parameter = gelu_is_approximate(node);
-        return node->op->tandem_op;
-    case TANDEM_OP_SWISH:
-        return graph_real(node, "alpha", 1) == 1 ? node->op->tandem_op
-                                                 : TANDEM_OP_INVALID;
-    default:
-        return TANDEM_OP_INVALID;
-    }
-}
-
 /* An activation may follow a product at once or after a reshape. */
 static void absorb_activation(struct fusion *f, struct graph_node *product)
 {
@@ -159,9 +130,9 @@ static void absorb_activation(struct fusion *f, struct graph_node *product)
         last = next;
         next = node_only_reader(f, last);
     }
-    product->epilogue.activation =
-        activation_of(f, next, &product->epilogue.parameter);
-    if (product->epilogue.activation != TANDEM_OP_INVALID)
+    if (next != NULL && !next->removed &&
+        node_activation(f->graph, next, &product->epilogue.activation,
+                        product->epilogue.parameters))
         node_absorb(f, last, next);
 }
 

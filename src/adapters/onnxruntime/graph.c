@@ -599,6 +599,23 @@ int64_t graph_integer(const struct graph_node *node, const char *name,
                : otherwise;
 }
 
+bool graph_constant_scalar(const struct graph *graph,
+                           const struct graph_node *node, uint32_t index,
+                           double *out)
+{
+    const struct graph_value *value = graph_input(graph, node, index);
+
+    if (value == NULL || value->constant == NULL || !value->has_shape ||
+        value->dtype != TANDEM_F32)
+        return false;
+    for (uint32_t i = 0; i < value->rank; i++) {
+        if (value->shape[i] != 1)
+            return false;
+    }
+    *out = *(const float *)value->constant;
+    return true;
+}
+
 double graph_real(const struct graph_node *node, const char *name,
                   double otherwise)
 {

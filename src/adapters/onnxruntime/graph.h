@@ -57,7 +57,7 @@ struct graph_epilogue {
     double scale;        /* factor; 0: none */
     int32_t bias;        /* value with the product's last axis, or NO_VALUE */
     uint32_t activation; /* enum tandem_op_id; TANDEM_OP_INVALID: none */
-    double parameter;    /* see struct tandem_gemm */
+    double parameters[2]; /* attributes of the activation */
     /* If the product has several outputs: the columns of each. */
     const int64_t *parts;
 };
@@ -112,6 +112,11 @@ int64_t graph_integer(const struct graph_node *node, const char *name,
                       int64_t otherwise);
 double graph_real(const struct graph_node *node, const char *name,
                   double otherwise);
+/* Sets *out to the content of input number `index` and returns true if that is
+ * a constant f32 tensor with one element. */
+bool graph_constant_scalar(const struct graph *graph,
+                           const struct graph_node *node, uint32_t index,
+                           double *out);
 /* Returns the value that is input number `index` of the node, or NULL if that
  * input is absent. */
 static inline const struct graph_value *

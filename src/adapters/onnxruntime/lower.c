@@ -187,17 +187,7 @@ int64_t integer_narrow(uint32_t dtype, int64_t value)
 
 bool lower_constant_scalar(struct lowering *l, uint32_t index, double *out)
 {
-    const struct graph_value *value = graph_input(l->graph, l->node, index);
-
-    if (value == NULL || value->constant == NULL || !value->has_shape ||
-        value->dtype != TANDEM_F32)
-        return false;
-    for (uint32_t i = 0; i < value->rank; i++) {
-        if (value->shape[i] != 1)
-            return false;
-    }
-    *out = *(const float *)value->constant;
-    return true;
+    return graph_constant_scalar(l->graph, l->node, index, out);
 }
 
 static bool shape_check(struct lowering *l, uint32_t rank, const int64_t *shape)

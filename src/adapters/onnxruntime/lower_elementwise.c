@@ -32,35 +32,13 @@ static bool unary_with_floats(struct lowering *l, uint32_t op,
            lower_output(l, 0, &out);
 }
 
-/* Activations with one or two float attributes, and the attributes' defaults.
- */
-static const struct activation {
-    uint32_t op;
-    const char *names[2]; /* the second is NULL if the operator has only one */
-    double defaults[2];
-} activations[] = {
-    {TANDEM_OP_CELU, {"alpha"}, {1}},
-    {TANDEM_OP_ELU, {"alpha"}, {1}},
-    {TANDEM_OP_HARDSIGMOID, {"alpha", "beta"}, {0.2, 0.5}},
-    {TANDEM_OP_LEAKY_RELU, {"alpha"}, {0.01}},
-    {TANDEM_OP_SELU,
-     {"alpha", "gamma"},
-     {1.67326319217681884765625, 1.05070102214813232421875}},
-    {TANDEM_OP_THRESHOLDED_RELU, {"alpha"}, {1}},
-};
-
 bool lower_activation(struct lowering *l)
 {
-    const struct activation *row = activations;
     double floats[2];
-    uint32_t count = 0;
+    uint32_t op;
 
-    while (row->op != l->node->op->tandem_op)
-        row++;
-    for (; count < 2 && row->names[count] != NULL; count++)
-        floats[count] =
-            graph_real(l->node, row->names[count], row->defaults[count]);
-    return unary_with_floats(l, row->op, floats, count);
+    return node_activation(l->graph, l->node, &op, floats) &&
+           unary_with_floats(l, op, floats, 2);
 }
 
 /* Gelu, and com.microsoft BiasGelu and FastGelu, which first add a bias. */

@@ -35,7 +35,7 @@ struct gemm_options {
     double alpha, beta;
     struct operand *bias; /* NULL, or with the length of c's last axis */
     uint32_t activation;
-    double activation_parameter;
+    const double *activation_parameters; /* 2, unless there is no activation */
 };
 
 /* Returns a view of rank 2 (batch_length 0) or 3 of an operand's matrices. */
@@ -78,7 +78,8 @@ static bool append_gemm(struct lowering *l, const struct gemm_options *options,
     step.alpha = options->alpha;
     step.beta = options->beta;
     step.activation = options->activation;
-    step.activation_parameter = options->activation_parameter;
+    for (uint32_t i = 0; i < 2 && step.activation != TANDEM_OP_INVALID; i++)
+        step.activation_parameters[i] = options->activation_parameters[i];
     return step_add_input(l, &step, a) && step_add_input(l, &step, b) &&
            step_add_input(l, &step, options->bias) && lower_step(l, &step, c);
 }
@@ -287,7 +288,7 @@ static void options_init(struct lowering *l, struct gemm_options *options)
         .bias =
             epilogue->bias != NO_VALUE ? &l->operands[epilogue->bias] : NULL,
         .activation = epilogue->activation,
-        .activation_parameter = epilogue->parameter,
+        .activation_parameters = epilogue->parameters,
     };
 }
 

@@ -4,6 +4,7 @@
 
 #include "adapters/onnxruntime/onnx_operator.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- dtypes ---- */
@@ -49,6 +50,66 @@ bool gelu_is_approximate(const struct graph_node *node)
     return strcmp(node->type, "FastGelu") == 0 ||
            (form != NULL && form->string != NULL &&
             strcmp(form->string, "tanh") == 0);
+}
+
+/* Activations with float attributes, and the attributes' defaults. */
+static const struct {
+    uint32_t op;
+    const char *names[2]; /* NULL: no such attribute */
+    double defaults[2];
+} activations[] = {
+    {TANDEM_OP_CELU, {"alpha"}, {1}},
+    {TANDEM_OP_CLIP, {"min", "max"}, {-INFINITY, INFINITY}},
+    {TANDEM_OP_ELU, {"alpha"}, {1}},
+    {TANDEM_OP_HARDSIGMOID, {"alpha", "beta"}, {0.2, 0.5}},
+    {TANDEM_OP_LEAKY_RELU, {"alpha"}, {0.01}},
+    {TANDEM_OP_SELU,
+     {"alpha", "gamma"},
+     {1.67326319217681884765625, 1.05070102214813232421875}},
+    {TANDEM_OP_THRESHOLDED_RELU, {"alpha"}, {1}},
+};
+
+static bool op_is_unary(uint32_t op)
+{
+    switch (op) {
+#define CLASS_OF_OP(ID, number, name, CLASS, ...)                              \
+    case TANDEM_OP_##ID:                                                       \
+        return TANDEM_CLASS_##CLASS == TANDEM_CLASS_UNARY;
+        TANDEM_OPERATORS(CLASS_OF_OP)
+#undef CLASS_OF_OP
+    default:
+        return false;
+    }
+}
+
+bool node_activation(const struct graph *graph, const struct graph_node *node,
+                     uint32_t *out_op, double *out_parameters)
+{
+    const bool clip = node->op != NULL && node->op->tandem_op == TANDEM_OP_CLIP;
+
+    if (node->op == NULL || !op_is_unary(node->op->tandem_op) ||
+        (node->op->tandem_op == TANDEM_OP_SWISH &&
+         graph_real(node, "alpha", 1) != 1))
+        return false;
+    out_parameters[0] = out_parameters[1] = 0;
+    if (node->op->tandem_op == TANDEM_OP_GELU)
+        out_parameters[0] = gelu_is_approximate(node);
+    for (size_t i = 0; i < sizeof(activations) / sizeof(activations[0]); i++) {
+        if (activations[i].op != node->op->tandem_op)
+            continue;
+        for (uint32_t j = 0; j < 2 && activations[i].names[j] != NULL; j++)
+            out_parameters[j] = graph_real(node, activations[i].names[j],
+                                           activations[i].defaults[j]);
+    }
+    /* From opset 11 on, the bounds of Clip are inputs. BiasGelu has a bias. */
+    for (uint32_t i = 1; i < 3; i++) {
+        if (graph_input(graph, node, i) != NULL &&
+            (!clip || !graph_constant_scalar(graph, node, i,
+                                             &out_parameters[i - 1])))
+            return false;
+    }
+    *out_op = node->op->tandem_op;
+    return true;
 }
 
 int64_t scatter_reduction(const struct graph_node *node)

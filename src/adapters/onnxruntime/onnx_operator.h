@@ -56,6 +56,12 @@ bool node_computes_integers(const struct graph *graph,
 bool node_runs_on_device(const struct graph *graph,
                          const struct graph_node *node);
 
+/* Returns true if the node is an operator of class UNARY of its first input and
+ * constants.  Sets *out_op to the operator and out_parameters[0] and [1] to its
+ * attributes. */
+bool node_activation(const struct graph *graph, const struct graph_node *node,
+                     uint32_t *out_op, double *out_parameters);
+
 /* Returns true if a Gelu, BiasGelu or FastGelu node uses the tanh form. */
 bool gelu_is_approximate(const struct graph_node *node);
 

@@ -55,9 +55,9 @@ enum tandem_status gemm_prepare(struct gemm_call *out,
     out->c = matrix_data(&gemm->c);
     if (gemm->bias_kind != TANDEM_BIAS_NONE)
         out->bias = (const void *)(gemm->bias->base + gemm->bias_byte_offset);
-    out->params.f[0] = attribute_f32(gemm->activation_parameter);
-    out->params.flag =
-        gemm->activation == TANDEM_OP_GELU && gemm->activation_parameter == 1.0;
+    struct activation activation = gemm_activation(gemm);
+    activation_attributes(out->params.f, &activation);
+    out->params.flag = activation_is_gelu_tanh(&activation);
     return TANDEM_OK;
 }
 

@@ -25,13 +25,16 @@ static bool call_is_cacheable(const struct call *call)
     return true;
 }
 
-/* Returns the formula of a GEMM's GELU activation: 0 for erf or no GELU, 1 for
- * tanh, 2 for an invalid formula.  Each valid formula has its own kernels. */
-static int64_t gelu_form(const struct tandem_gemm *gemm)
+/* Returns 1 for the formula of GELU that has tanh, which has its own kernels,
+ * 2 if the parameter of the activation is invalid, otherwise 0. */
+static int64_t activation_form(const struct tandem_gemm *gemm)
 {
-    if (gemm->activation != TANDEM_OP_GELU || gemm->activation_parameter == 0)
-        return 0;
-    return gemm->activation_parameter == 1 ? 1 : 2;
+    double parameter = gemm->activation_parameter;
+
+    if (gemm->activation == TANDEM_OP_GELU)
+        return parameter == 0 ? 0 : parameter == 1 ? 1 : 2;
+    return gemm->activation == TANDEM_OP_CELU && !isgreater(parameter, 0) ? 2
+                                                                          : 0;
 }
 
 static int64_t attribute(const struct call *call, uint32_t k)
@@ -46,7 +49,7 @@ static int64_t attribute(const struct call *call, uint32_t k)
     if (k == 0)
         return gemm->flags | (int64_t)gemm->activation << 32;
     return gemm->bias_kind | (int64_t)(gemm->beta != 0) << 32 |
-           (int64_t)(gemm->alpha != 0) << 33 | gelu_form(gemm) << 34;
+           (int64_t)(gemm->alpha != 0) << 33 | activation_form(gemm) << 34;
 }
 
 uint32_t call_key_make(const struct call *call, uint64_t out[MAX_KEY_WORDS])

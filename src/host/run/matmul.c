@@ -319,6 +319,7 @@ static enum tandem_status gemm_init(struct matmul *matmul,
         .beta = gemm_factor(options->beta),
         .activation = options->activation,
         .activation_parameter = options->activation_parameter,
+        .activation_parameter2 = options->activation_parameter2,
     };
     status = operands_check(matmul, matrices, gemm);
     if (status == TANDEM_OK)

@@ -41,7 +41,7 @@ void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
     uint32_t c_bytes = TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm));
     bool transpose_a = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
-    const struct gemm_naive_params params = {
+    struct gemm_naive_params params = {
         .elements = gemm_c_elements(gemm),
         .a_offset = gemm->a.byte_offset / bytes,
         .b_offset = gemm->b.byte_offset / bytes,
@@ -62,8 +62,8 @@ void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
         .bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW,
         .alpha = (float)gemm->alpha,
         .beta = (float)gemm->beta,
-        .slope = attribute_f32(gemm->activation_parameter),
         .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
+    activation_fill(params.activation, gemm);
     struct kernel_key key = {.kernel = &kernel_naive, .group_log2 = group_log2};
     kernel_key_set_types(&key, gemm);
     struct kernel_step *step = single_step_plan(plan, gemm, key, &params);
@@ -76,10 +76,9 @@ void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
                    uint32_t group_log2, float scale)
 {
     uint32_t dtype = gemm_c_dtype(gemm), bytes = TANDEM_DTYPE_BYTES(dtype);
-    const struct gemm_epilogue_params params = {
+    struct gemm_epilogue_params params = {
         .elements = gemm_c_elements(gemm),
         .scale = scale,
-        .slope = attribute_f32(gemm->activation_parameter),
         .c_offset = gemm->c.byte_offset / bytes,
         .bias_offset = gemm->bias_byte_offset / bytes,
         .columns = (uint64_t)gemm->n,
@@ -89,6 +88,7 @@ void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
         .bias_column = gemm->bias_kind == TANDEM_BIAS_PER_COLUMN,
         .bias_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW,
         .has_bias = gemm->bias_kind != TANDEM_BIAS_NONE};
+    activation_fill(params.activation, gemm);
     const struct kernel_key key = {.kernel = &kernel_epilogue,
                                    .types = {kernel_type_of(dtype)},
                                    .group_log2 = group_log2};

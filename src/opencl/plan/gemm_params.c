@@ -51,12 +51,18 @@ void kernel_key_set_types(struct kernel_key *key,
     key->types[1] = kernel_type_of(gemm->dtype);
 }
 
+void activation_fill(float *out, const struct tandem_gemm *gemm)
+{
+    struct activation activation = gemm_activation(gemm);
+    activation_attributes(out, &activation);
+}
+
 void kernel_key_set_activation(struct kernel_key *key,
                                const struct tandem_gemm *gemm)
 {
     key->op = gemm->activation;
-    key->op_form =
-        gemm->activation == TANDEM_OP_GELU && gemm->activation_parameter != 0;
+    struct activation activation = gemm_activation(gemm);
+    key->op_form = activation_is_gelu_tanh(&activation);
 }
 
 bool define_gemm_dtype(char out[DEFINE_VALUE_BYTES],
@@ -122,7 +128,7 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
     out->batch = (uint32_t)gemm->batch;
     out->alpha = (float)gemm->alpha;
     out->beta = (float)gemm->beta;
-    out->slope = attribute_f32(gemm->activation_parameter);
+    activation_fill(out->activation, gemm);
     out->flags = gemm->bias_kind != TANDEM_BIAS_NONE ? HAS_BIAS : 0;
     if (matrix_is_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch, 4) &&
         gemm->n % 4 == 0)

@@ -39,6 +39,8 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
  * `split_tiles` tiles are computed as several partial sums. */
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
                            uint32_t tiles_n, uint32_t split_tiles);
+/* Sets out[0] and out[1] to the attributes of the activation. */
+void activation_fill(float *out, const struct tandem_gemm *gemm);
 /* Set the fields of a key for the activation, and for the dtypes of `c`, and of
  * `a` and `b`. */
 void kernel_key_set_activation(struct kernel_key *key,

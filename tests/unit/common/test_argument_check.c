@@ -467,6 +467,14 @@ TEST(gemms_are_checked)
     ck_assert_int_eq(check_one_gemm(bad), TANDEM_OK);
     bad = good, bad.activation = TANDEM_OP_ADD;
     ck_assert_int_eq(check_one_gemm(bad), TANDEM_UNSUPPORTED);
+    bad.activation = TANDEM_OP_TAN;
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_OK);
+    bad.activation = TANDEM_OP_CELU;
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
+    bad.activation_parameter = 1;
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_OK);
+    bad.reserved = 1;
+    ck_assert_int_eq(check_one_gemm(bad), TANDEM_INVALID_ARGUMENT);
 }
 
 /* Factors are rounded to f32, and strides that affect no address are set. */

@@ -411,6 +411,12 @@ TEST(test_gemm_explanations)
         expect_last_error("activation_parameter");
         BAD(tandem_explain_matmul(context, &options, a, b, c, &e));
     }
+    options.activation = TANDEM_OP_CELU;
+    options.activation_parameter = 0.5;
+    OK(tandem_explain_matmul(context, &options, a, b, c, &e));
+    options.activation_parameter = -0.5;
+    BAD(tandem_matmul(context, &options, a, b, c));
+    expect_last_error("celu: alpha is -0.5");
     options.activation_parameter = 0;
     options.activation = TANDEM_OP_INVALID;
     options.flags = 1u << 31;
