@@ -189,7 +189,9 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 /* A pass stores ROWS_PER_PASS rows of a tile. A work-item makes STORES_AT_ONCE
  * stores between two tests for the end of the pass. */
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
+#ifndef STORES_AT_ONCE
 #define STORES_AT_ONCE 4
+#endif
 
 /* Position of the sums that a work-item stores in a pass. */
 struct store_position {

@@ -136,121 +136,122 @@ struct tandem_tensor_desc {
  * minor version (later also f16, bf16 and f64 on devices that have them).
  * The list has one row X(ID, number, name) per class.  Numbers are part of the
  * ABI and never reused.
- *   UNARY          F -> F; the output has the shape of the input
- *   BINARY         F, F -> F; broadcast like NumPy; scalars allowed.  mod and
- *                  fmod of 0 are NaN
- *   COMPARE        F, F -> bool; broadcast, scalars like BINARY; a comparison
- *                  with NaN is false, except that not_equal is true.  isnan
- *                  and isinf have one input
- *   Integers       neg, abs, sign, add, sub, mul, div, mod, fmod, min, max, the
- *                  comparisons (except isnan and isinf) and where also have
- *                  i32 and i64 instead of F, equal for all operands.  Results
- *                  wrap around.  div truncates; div, mod and fmod by 0 give 0
- *   LOGICAL        bool, bool -> bool, like BINARY; not has one input
- *   TERNARY        where: bool, F, F -> F; fma: F, F, F -> F; like BINARY
- *   GRADIENT       F, F -> F; equal shapes, no broadcast
- *   OPTIMIZER      F..., equal shapes; an output is the new value of the input
- *                  with the same letter, and usually the same tensor
- *   CAST           between f32, i32, i64, u8 and bool, and with
- *                  TANDEM_CAP_F16_BF16_STORAGE also f16 and bf16; equal shapes.
- *                  Float to integer truncates and saturates, NaN gives 0.
- *                  Integer to integer saturates.  A cast to float rounds once,
- *                  ties to even; a value beyond the largest float gives
- *                  infinity, NaN gives NaN.  A cast to bool gives x != 0
- *   COPY           one dtype of 1, 2, 4 or 8 bytes per element, any strides,
- *                  bits unchanged; the input broadcasts to the output
- *   TRANSPOSE      like COPY; output axis i is input axis ints[i]
- *   CONCAT         tensors of equal shapes except along axis ints[0] (negative
- *                  counts from the end), at most TANDEM_MAX_OPERANDS; their
- *                  elements follow one another along this axis.  Dtypes like
- *                  COPY
- *   PAD            adds elements at both ends of each axis.  pad: ints[2 + i]
- *                  elements before and ints[2 + rank + i] after axis i; a
- *                  negative number removes elements before others are added.
- *                  tile: ints[i] copies of axis i.  Dtypes like COPY
- *   REDUCE         F -> F over the axes in the mask ints[0]: bit i is axis i;
- *                  mask 0 is allowed for rank 0 only.  The reduced axes have
- *                  size 1 (ints[1] = 1, keepdims) or are removed (ints[1] = 0)
- *   ARG_REDUCE     F -> i64, like REDUCE over one axis or all axes; row-major
- *                  index, in the reduced axes, of the first maximum or minimum
- *   DOT            F[n], F[n] -> F[]
- *   SOFTMAX        F -> F along axis ints[0] (negative counts from the end)
- *   CUMSUM         F -> F along axis ints[0] (negative counts from the end)
- *   CROSS_ENTROPY  F[n][c] logits and i32 or i64 [n] labels; a label outside
- *                  [0, c) gives NaN in its row
- *   NORM           F... -> F over axes ints[0] and later (negative counts from
- *                  the end); scale and bias have the shape of these axes
- *   GATHER         data and i32 or i64 indices, as in ONNX.  Dtypes like COPY.
- *                  gather: along axis ints[0], which the shape of indices
- *                  replaces.  gather_elements: along axis ints[0]; the output
- *                  has the shape of indices, which have the rank of data and
- *                  are not longer than data along other axes.  gather_nd: the
- *                  last axis of indices has 1 or more positions, in the axes of
- *                  data from ints[0] on; data and indices share the ints[0]
- *                  axes before these.  A negative index counts from the end; an
- *                  index out of range gives NaN (float dtypes) or 0
- *   SCATTER        inputs data, i32 or i64 indices and updates: a copy of data
- *                  in which updates replace the elements at the indices, as in
- *                  ONNX.  scatter_elements: along axis ints[0]; indices and
- *                  updates have one shape, with the rank of data, and are not
- *                  longer than data along other axes.  scatter_nd: the last
- *                  axis of indices has 1 or more positions, in the first axes
- *                  of data; updates have the other axes of indices, and then
- *                  the other axes of data.  The last attribute, reduction, is
- *                  0 (none), 1 (add), 2 (mul), 3 (min) or 4 (max).  0: dtypes
- *                  like COPY, and the last of several updates of an element
- *                  wins.  1 to 4: F; updates of an element are combined with
- *                  it one after the other, and each result is rounded.  The
- *                  order of updates is row-major.  A negative index counts from
- *                  the end; an update with an index out of range is skipped
- *   ONE_HOT        i32 or i64 indices, and two values of any dtype: off, on.
- *                  The output has another axis ints[0] of length ints[1].  A
- *                  negative index counts from the end; an index out of range
- *                  sets no element on.  Dtypes of the values like COPY
- *   RANGE          no input; an output of rank 1 and any length, of dtype f32,
- *                  i32 or i64
- *   TRILU          the triangle of each matrix in the last two axes; zeros
- *                  elsewhere.  Dtypes like COPY
- *   RESIZE         F -> F of any shape with the input's rank (ONNX Resize).  If
- *                  the output is unknown, axis i has floor(input length * scale
- *                  i) elements.  Attributes:
- *                    mode         0 nearest, 1 linear, 2 cubic
- *                    coordinate_transformation_mode
- *                                 0 half_pixel, 1 half_pixel_symmetric,
- *                                 2 pytorch_half_pixel, 3 align_corners,
- *                                 4 asymmetric, 5 tf_crop_and_resize
- *                    nearest_mode 0 round_prefer_floor, 1 round_prefer_ceil,
- *                                 2 floor, 3 ceil
- *                    exclude_outside, antialias  switches of linear and cubic
- *                    cubic_coeff_a, extrapolation_value  finite
- *                  The table's float attributes are optionally followed by one
- *                  scale per axis, and these by one start per axis and one end
- *                  per axis (roi) in [-2^20, 2^20]; without them, starts are 0
- *                  and ends are 1.  A scale is in [2^-24, 2^24]; 0 or no scale
- *                  means output length / input length.  Coordinates that
- *                  differ by at most 2^-40 of the input length count as equal
- *                  (lengths up to 2^20).  A tap is an element from which a
- *                  result is interpolated; a NaN or infinite tap of weight 0
- *                  may give NaN.  With exclude_outside, a result is unspecified
- *                  if the weights inside sum up to less than 2^-10
- *   TOPK           F -> F values and i64 indices along axis ints[0] (negative
- *                  counts from the end), which gets the length k, ints[1], in
- *                  [0, length]; the length is below 2^32.  The k largest
- *                  (ints[2] = 1) or smallest (ints[2] = 0) elements, best first
- *                  (ints[3] = 1, sorted) or in any order (ints[3] = 0).  NaN is
- *                  larger than any number.  Equal elements: lowest index first
- *   POOL           F[n][c][spatial...] -> F of n, c and other lengths, with one
- *                  to three spatial axes (a tensor in the order NHWC is passed
- *                  as a view).  The attributes of the table are followed by the
- *                  lists kernel, strides, dilations, begins and ends with one
- *                  number per spatial axis.  Window i covers the elements
- *                  i * stride - begin + k * dilation, 0 <= k < kernel; those
- *                  outside the input are left out.  begin and end are less than
- *                  the span (kernel - 1) * dilation + 1.  An axis has
- *                  (length + begin + end - span) / stride + 1 windows, rounded
- *                  down, or up with ceil_mode 1 (but each begins before the end
- *                  of the input).  Second output: i64
- *   GEMM           struct tandem_gemm
+ *  UNARY         F -> F; the output has the shape of the input
+ *  BINARY        F, F -> F; broadcast like NumPy; scalars allowed.  mod and
+ *                fmod of 0 are NaN
+ *  COMPARE       F, F -> bool; broadcast, scalars like BINARY; a comparison
+ *                with NaN is false, except that not_equal is true.  isnan and
+ *                isinf have one input
+ *  Integers      neg, abs, sign, BINARY except pow and prelu, comparisons and
+ *                where also have i32 or i64 instead of F.  Results wrap around.
+ *                div truncates; div, mod and fmod by 0 give 0
+ *  LOGICAL       bool, bool -> bool, like BINARY; not has one input
+ *  TERNARY       where: bool, F, F -> F; fma: F, F, F -> F; like BINARY
+ *  GRADIENT      F, F -> F; equal shapes, no broadcast
+ *  OPTIMIZER     F..., equal shapes; an output is the new value of the input
+ *                with the same letter, and usually the same tensor
+ *  CAST          between f32, i32, i64, u8 and bool, and with
+ *                TANDEM_CAP_F16_BF16_STORAGE also f16 and bf16; equal shapes.
+ *                Float to integer truncates and saturates, NaN gives 0.
+ *                Integer to integer saturates.  A cast to float rounds once,
+ *                ties to even; a value beyond the largest float gives infinity,
+ *                NaN gives NaN.  A cast to bool gives x != 0
+ *  COPY          one dtype of 1, 2, 4 or 8 bytes per element, bits unchanged;
+ *                the input broadcasts to the output
+ *  TRANSPOSE     like COPY; output axis i is input axis ints[i]
+ *  CONCAT        tensors of equal shapes except along axis ints[0], at most
+ *                TANDEM_MAX_OPERANDS; their elements follow one another along
+ *                this axis.  Dtypes like COPY
+ *  PAD           adds elements at both ends of each axis.  pad: ints[2 + i]
+ *                elements before and ints[2 + rank + i] after axis i; a
+ *                negative number removes elements before others are added.
+ *                tile: ints[i] copies of axis i.  Dtypes like COPY
+ *  REDUCE        F -> F over the axes in the mask ints[0]: bit i is axis i;
+ *                mask 0 is allowed for rank 0 only.  The reduced axes have size
+ *                1 (ints[1] = 1, keepdims) or are removed (ints[1] = 0)
+ *  ARG_REDUCE    F -> i64, like REDUCE over one axis or all axes; row-major
+ *                index, in the reduced axes, of the first maximum or minimum
+ *  DOT           F[n], F[n] -> F[]
+ *  SOFTMAX       F -> F along axis ints[0]
+ *  CUMSUM        F -> F along axis ints[0]
+ *  CROSS_ENTROPY F[n][c] logits and i32 or i64 [n] labels; a label outside
+ *                [0, c) gives NaN in its row
+ *  NORM          F... -> F over axes ints[0] and later; scale and bias have the
+ *                shape of these axes
+ *  GATHER        data and i32 or i64 indices, as in ONNX.  Dtypes like COPY.
+ *                gather: along axis ints[0], which the shape of indices
+ *                replaces.  gather_elements: along axis ints[0]; the output has
+ *                the shape of indices, which have the rank of data and are not
+ *                longer than data along other axes.  gather_nd: the last axis
+ *                of indices has 1 or more positions, in the axes of data from
+ *                ints[0] on; data and indices share the ints[0] axes before
+ *                these.  An index out of range gives NaN (float dtypes) or 0
+ *  SCATTER       inputs data, i32 or i64 indices and updates: a copy of data in
+ *                which updates replace the elements at the indices, as in ONNX.
+ *                scatter_elements: along axis ints[0]; indices and updates have
+ *                one shape, with the rank of data, and are not longer than data
+ *                along other axes.  scatter_nd: the last axis of indices has 1
+ *                or more positions, in the first axes of data; updates have the
+ *                other axes of indices, and then the other axes of data.  The
+ *                last attribute, reduction, is 0 (none), 1 (add), 2 (mul), 3
+ *                (min) or 4 (max).  0: dtypes like COPY, and the last of
+ *                several updates of an element wins.  1 to 4: F; updates of an
+ *                element are combined with it one after the other, and each
+ *                result is rounded.  The order of updates is row-major.  An
+ *                update with an index out of range is skipped
+ *  ONE_HOT       i32 or i64 indices, and two values of any dtype: off, on.  The
+ *                output has another axis ints[0] of length ints[1].  An index
+ *                out of range sets no element on.  Values: dtypes like COPY
+ *  RANGE         no input; an output of rank 1 and any length, of dtype f32,
+ *                i32 or i64
+ *  TRILU         the triangle of each matrix in the last two axes; zeros
+ *                elsewhere.  Dtypes like COPY
+ *  RESIZE        F -> F of any shape with the input's rank (ONNX Resize).  If
+ *                the output is unknown, axis i has floor(input length * scale
+ *                i) elements.  Attributes:
+ *                  mode         0 nearest, 1 linear, 2 cubic
+ *                  coordinate_transformation_mode
+ *                               0 half_pixel, 1 half_pixel_symmetric,
+ *                               2 pytorch_half_pixel, 3 align_corners,
+ *                               4 asymmetric, 5 tf_crop_and_resize
+ *                  nearest_mode 0 round_prefer_floor, 1 round_prefer_ceil,
+ *                               2 floor, 3 ceil
+ *                  exclude_outside, antialias  switches of linear and cubic
+ *                  cubic_coeff_a, extrapolation_value  finite
+ *                The float attributes may be followed by a scale per axis in
+ *                [2^-24, 2^24] (0: output length / input length), and by a
+ *                start and then an end per axis (roi) in [-2^20, 2^20], else 0
+ *                and 1.  Coordinates that differ by at most 2^-40 of the input
+ *                length count as equal (lengths up to 2^20).  A result is
+ *                interpolated from elements, its taps; a NaN or infinite tap of
+ *                weight 0 may give NaN.  With exclude_outside, a result whose
+ *                weights inside sum up to less than 2^-10 is unspecified
+ *  TOPK          F -> F values and i64 indices along axis ints[0], which gets
+ *                the length k, ints[1], in [0, length]; the length is below
+ *                2^32.  The k largest (ints[2] = 1) or smallest (ints[2] = 0)
+ *                elements, best first (ints[3] = 1, sorted) or in any order
+ *                (ints[3] = 0).  NaN is larger than any number.  Equal
+ *                elements: lowest index first
+ *  POOL          F[n][c][spatial...] -> F[n][c][windows...]; one to three
+ *                spatial axes (NHWC is passed as a view).  The lists kernel,
+ *                strides, dilations, begins, ends, with a number per spatial
+ *                axis, follow the table's attributes.  Window i has elements
+ *                i * stride - begin + k * dilation, 0 <= k < kernel, of the
+ *                input.  begin and end are below the span, (kernel - 1) *
+ *                dilation + 1.  An axis has (length + begin + end - span) /
+ *                stride + 1 windows, rounded down, or up with ceil_mode 1 (but
+ *                each begins before the input's end).  Output 1: i64
+ *  CONV          F; inputs x [n][c][spatial...], weight, optionally bias [m],
+ *                and with residual 1 a residual like the output; group divides
+ *                c and m.  The lists strides, dilations, begins, ends follow.
+ *                conv: weight [m][c / group][kernel...], output [n][m] and
+ *                windows as in POOL; padding is 0.  conv_transpose: weight
+ *                [c][m / group][kernel...]; the list output_padding, below the
+ *                stride or dilation, follows ends; an axis has (length - 1) *
+ *                stride + span - begin - end + output_padding elements.
+ *                Padding times infinity or NaN may give 0 or NaN
+ *  GEMM          struct tandem_gemm
+ * A negative axis or index counts from the end.
  * NaN propagates through every operator that computes, also max, min, relu and
  * clip.  argmax and argmin return the first NaN. */
 #define TANDEM_CLASSES(X) \
@@ -281,7 +282,8 @@ X(PAD,           25, pad) \
 X(ONE_HOT,       26, one_hot) \
 X(RANGE,         27, range) \
 X(TRILU,         28, trilu) \
-X(POOL,          30, pool)
+X(POOL,          30, pool) \
+X(CONV,          31, conv)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -359,8 +361,8 @@ enum tandem_cost_class {
 /* The operators. Plugins, the host, the conformance suite, cl-probe and the
  * documentation are made from this list. Numbers are part of the ABI and never
  * reused. Names are those of ONNX, else of PyTorch.
- * X(ID, number, name, class, number of inputs (the least, for CONCAT), number
- *   of outputs,
+ * X(ID, number, name, class, number of inputs (the least, for CONCAT and CONV),
+ *   number of outputs,
  *   names of integer attributes, their count, names of float attributes,
  *   their count, cost class, metric, tolerance, required, formula)
  * required is 1 if devices with TANDEM_CAP_CORE_OPERATORS must support the
@@ -467,6 +469,8 @@ X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT
 X(AVERAGE_POOL, 104, "average_pool", POOL, 1, 1, "ceil_mode,count_include_pad", 2, "", 0, STRIDED, SUM, 8, 1, "sum of the window / number of its elements; with count_include_pad 1, elements in the padding count; NaN if none counts") \
 X(MAX_POOL,   105, "max_pool",  POOL, 1, 1, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max of the window; -inf if it is empty") \
 X(MAX_POOL_INDICES, 106, "max_pool_indices", POOL, 1, 2, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max_pool, and the row-major index of the first maximum in the input; -1 if the window is empty") \
+X(CONV,       107, "conv",       CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "activation(sum weight x + bias + residual), over the channels of the group and the window; s and k as in gemm") \
+X(CONV_TRANSPOSE, 108, "conv_transpose", CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "like conv, with the sum over the windows of conv that cover the element") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
 X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)") \

@@ -24,6 +24,7 @@ struct op_work {
     double elements;     /* number of elements of the largest operand */
     double bytes;        /* total bytes that the call reads and writes */
     uint32_t cost_class; /* enum tandem_cost_class */
+    double gemm_size[4]; /* m, n, k, batch size (TANDEM_COST_GEMM only) */
 };
 
 /* A representative call of an operator: attributes and row-major operands

@@ -3,7 +3,10 @@
 #include "common/op_call.h"
 #include "common/op_window.h"
 
-/* The lists of the window follow the attributes of the operator table. */
+/* The lists follow the attributes of the operator table; the first one is the
+ * kernel. */
+#define POOL_LISTS (1 + WINDOW_LISTS)
+
 static enum tandem_status pool_check(const struct op_call *call)
 {
     enum tandem_status status = check_switch(call, 0, "ceil_mode");
@@ -16,8 +19,16 @@ static enum tandem_status pool_infer(const struct op_call *call,
                                      uint32_t output,
                                      struct tandem_tensor_desc *out)
 {
+    const struct tandem_tensor_desc *input = call->inputs[0];
+    enum tandem_status status =
+        window_check_lists(call, call->info->ints, POOL_LISTS);
     (void)output;
-    return window_infer(call, call->info->ints, call->op->ints[0] != 0, out);
+    if (status != TANDEM_OK)
+        return status;
+    const int64_t *kernel = call->op->ints + call->info->ints;
+    shape_copy(out, input);
+    return window_infer(call, kernel, kernel + input->rank - 2,
+                        call->op->ints[0] != 0, out);
 }
 
 /* Windows of 3 with a stride of 2, as in networks for images. A shape of one
@@ -32,7 +43,11 @@ static const char *pool_example(const struct operator_info *info, uint32_t rank,
     for (uint32_t i = 0; i < rank; i++)
         whole[missing + i] = shape[i];
     example_input(out, rank + missing, whole);
-    window_example(out, info->ints, rank + missing - 2, 3, 2);
+    uint32_t spatial = rank + missing - 2;
+    for (uint32_t i = 0; i < spatial; i++)
+        out->ints[info->ints + i] = 3;
+    window_example(out->ints + info->ints + spatial, spatial, 3, 2);
+    out->int_count = info->ints + POOL_LISTS * spatial;
     return NULL;
 }
 

@@ -7,6 +7,8 @@
 
 #include "common/fp_environment.h"
 #include "common/op_class.h"
+#include "cpu/conv/conv.h"
+#include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 #include "cpu/kernels/elementwise.h"
 #include "cpu/objects.h"
@@ -223,6 +225,32 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
     float_env_leave(host);
     return status;
 }
+
+/* ---- convolution -------------------------------------------------------- */
+
+static enum tandem_status conv_class_run(const struct work *work)
+{
+    struct conv conv;
+    struct conv_job job;
+    struct tandem_buffer *workspace;
+    if (!conv_init(&conv, work))
+        return TANDEM_OK;
+    if (!conv.uses_gemm) {
+        conv_direct_run(&conv);
+        return TANDEM_OK;
+    }
+    enum tandem_status status = blas_ready();
+    if (status == TANDEM_OK)
+        status = memory_alloc(work->device, conv_gemm_prepare(&job, &conv),
+                              &workspace);
+    if (status != TANDEM_OK)
+        return status;
+    conv_gemm_run(&job, workspace->base);
+    memory_free(workspace);
+    return TANDEM_OK;
+}
+
+const struct cpu_class cpu_class_conv = {.run = conv_class_run};
 
 /* ---- general path ------------------------------------------------------- */
 

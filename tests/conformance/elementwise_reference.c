@@ -384,6 +384,33 @@ double reference_unary_tolerance(const struct op_row *row, double r, double x,
     }
 }
 
+bool reference_activation(uint32_t id, const double *parameters, double x,
+                          double error, double *out_real, double *out_tolerance)
+{
+    const struct op_row *row = op_find(id);
+    const int64_t tanh_form = parameters[0] == 1.0;
+    double difference = 0.0;
+
+    *out_real = x;
+    *out_tolerance = error;
+    if (id == TANDEM_OP_INVALID)
+        return true;
+    *out_real = reference_unary(id, x, &tanh_form, parameters);
+    for (int sign = -1; sign <= 1 && isfinite(x); sign += 2) {
+        double other =
+            reference_unary(id, x + sign * error, &tanh_form, parameters);
+
+        if (isnan(other) != isnan(*out_real))
+            return false;
+        difference = fmax(difference, fabs(other - *out_real));
+    }
+    *out_tolerance = difference;
+    if (row->metric != TANDEM_METRIC_EXACT)
+        *out_tolerance +=
+            reference_unary_tolerance(row, *out_real, x, parameters);
+    return true;
+}
+
 void elementwise_reference(const struct call *call, const struct dense *in,
                            struct expected *out)
 {

@@ -14,4 +14,14 @@ double reference_unary(uint32_t id, double x, const int64_t *ints,
 double reference_unary_tolerance(const struct op_row *row, double r, double x,
                                  const double *floats);
 
+/*
+ * Sets *out_real to the activation of x, and *out_tolerance to the tolerance if
+ * x has an error of at most `error`. The activation is an operator of class
+ * UNARY with its attributes, or TANDEM_OP_INVALID. Returns false if the result
+ * is unspecified, because only some arguments give NaN.
+ */
+bool reference_activation(uint32_t id, const double *parameters, double x,
+                          double error, double *out_real,
+                          double *out_tolerance);
+
 #endif

@@ -52,41 +52,6 @@ static void activation_parameters(const struct tandem_gemm *gemm, double *out)
 }
 
 /*
- * Sets *out_real to the activation of x, and *out_tolerance to the tolerance if
- * x has an error of at most `error`. Returns false if the result is
- * unspecified, because only some arguments give NaN.
- */
-static bool activation_apply(const struct tandem_gemm *gemm, double x,
-                             double error, double *out_real,
-                             double *out_tolerance)
-{
-    const struct op_row *row = op_find(gemm->activation);
-    double parameters[2], difference = 0.0;
-    int64_t tanh_form;
-
-    *out_real = x;
-    *out_tolerance = error;
-    if (gemm->activation == TANDEM_OP_INVALID)
-        return true;
-    activation_parameters(gemm, parameters);
-    tanh_form = parameters[0] == 1.0;
-    *out_real = reference_unary(row->id, x, &tanh_form, parameters);
-    for (int sign = -1; sign <= 1 && isfinite(x); sign += 2) {
-        double other = reference_unary(row->id, x + sign * error, &tanh_form,
-                                       parameters);
-
-        if (isnan(other) != isnan(*out_real))
-            return false;
-        difference = fmax(difference, fabs(other - *out_real));
-    }
-    *out_tolerance = difference;
-    if (row->metric != TANDEM_METRIC_EXACT)
-        *out_tolerance +=
-            reference_unary_tolerance(row, *out_real, x, parameters);
-    return true;
-}
-
-/*
  * Returns the additional error that backend.h allows with the flags. largest
  * is the product of the largest magnitudes in a's row and b's column.
  */
@@ -110,8 +75,7 @@ static double allowed_error(const struct tandem_gemm *gemm, double scale,
 static double tolerance_of(const struct tandem_gemm *gemm, double scale,
                            double flag_error)
 {
-    return (op_find(TANDEM_OP_GEMM)->tolerance +
-            2.0 * sqrt((double)gemm->k)) *
+    return (op_find(TANDEM_OP_GEMM)->tolerance + 2.0 * sqrt((double)gemm->k)) *
                REFERENCE_2EPS * scale +
            flag_error;
 }
@@ -241,7 +205,7 @@ static void element_fill(const struct call *call, const int64_t *at, double sum,
 {
     const struct tandem_gemm *gemm = &call->gemm;
     int64_t i = (at[0] * gemm->m + at[1]) * gemm->n + at[2];
-    double before = 0.0, added, flag_error, error;
+    double before = 0.0, added, flag_error, error, parameters[2];
     bool overflows = false;
 
     if ((float)gemm->beta != 0.0f)
@@ -258,8 +222,9 @@ static void element_fill(const struct call *call, const int64_t *at, double sum,
     error = tolerance_of(gemm, scale, flag_error);
     if (call->any_magnitude)
         error += range_error(gemm, scale, &overflows);
-    if (!activation_apply(gemm, sum, error, &out->real[i],
-                          &out->tolerance[i]) ||
+    activation_parameters(gemm, parameters);
+    if (!reference_activation(gemm->activation, parameters, sum, error,
+                              &out->real[i], &out->tolerance[i]) ||
         overflows)
         out->unspecified[i] = UNSPECIFIED;
 }
@@ -276,9 +241,9 @@ static void row_fill(const struct call *call, const struct operands *operands,
         if (column % STRIP == 0)
             strip_sum(gemm->k, operands->a + row * gemm->k,
                       operands->b + column * gemm->k, sums, scales);
-        element_fill(
-            call, at, sums[column % STRIP], scales[column % STRIP],
-            operands->largest_a[row] * operands->largest_b[column], out);
+        element_fill(call, at, sums[column % STRIP], scales[column % STRIP],
+                     operands->largest_a[row] * operands->largest_b[column],
+                     out);
     }
 }
 

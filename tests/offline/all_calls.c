@@ -31,16 +31,22 @@ static const struct sample {
                                   over work-groups. */
                {2, {64, 64}},
                {3, {4, 64, 64}},
+               {3, {16, 16, 8}},
+               {3, {8, 8, 8}},
                {2, {64, 8}},
                {3, {64, 16, 16}},
                {1, {HUGE_EXTENT}},
                {2, {HUGE_EXTENT, 8}},
                {3, {HUGE_EXTENT, 16, 16}}};
 
+/* Some of the first samples are valid for every operator. */
+#define SIMPLE_SAMPLES 5
+
 static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
     {0, 0, 0},       {1, 0, 0},      {1, 1, 0},       {1, 0, 2},
     {2, 1, 0},       {2, 0, 0},      {1, 0, 0, 0, 1}, {2, 0, 0, 0, 1},
-    {1, 0, 0, 1, 0}, {0, 1, 1, 1, 0}, {0, 0, 1, 1, 1}};
+    {1, 0, 0, 1, 0}, {0, 1, 1, 1, 0}, {0, 0, 1, 1, 1},
+    {1, 0, 0, 1, 1}, {1, TANDEM_OP_RELU, 0, 1, 1}};
 
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
 
@@ -275,12 +281,12 @@ static uint32_t dtypes_list(uint32_t *out)
 static bool dtypes_valid(struct search *search)
 {
     search->valid = false;
-    for (size_t i = 0; !search->valid && i < COUNT(attributes) * OTHERS * 4;
-         i++) {
-        search->op.ints = attributes[i / (OTHERS * 4)];
+    const size_t layouts = OTHERS * SIMPLE_SAMPLES;
+    for (size_t i = 0; !search->valid && i < COUNT(attributes) * layouts; i++) {
+        search->op.ints = attributes[i / layouts];
         search->op.int_count = COUNT(attributes[0]);
-        inputs_fill(search, &samples[i % 4], (enum others)(i / 4 % OTHERS),
-                    CONTIGUOUS);
+        inputs_fill(search, &samples[i % SIMPLE_SAMPLES],
+                    (enum others)(i / SIMPLE_SAMPLES % OTHERS), CONTIGUOUS);
         call_try(search, 0);
     }
     return search->valid;

@@ -6,11 +6,11 @@
  * operands are converted to f32 in the workspace.  Callable from any thread. */
 #include "config.h"
 
-#include <cblas.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "cpu/gemm/blas_guard.h"
+#include "cpu/gemm/blas_multiply.h"
 #include "cpu/gemm/gemm.h"
 
 /* Block height and width are multiples of these values, to suit the CBLAS. */
@@ -24,11 +24,6 @@
 #define MAX_16BIT_ROWS 512
 #define MAX_16BIT_COLUMNS 1024
 #define MAX_16BIT_DEPTH 512
-/* Constants of max_terms. */
-#define SMALL_KERNEL_ELEMENTS 4096
-#define SMALL_KERNEL_TERMS 512
-#define VECTOR_TERMS 4096
-#define TINY_SIDE 8
 /* The dimension k is split if the result `c` has at most MAX_SPLIT_ELEMENTS
  * elements and k is at least MIN_SPLIT_K.  There are at most MAX_SPLITS ranges
  * of k.  Each range except the last has at least MIN_SPLIT_DEPTH indices. */
@@ -37,9 +32,6 @@
 #define MIN_SPLIT_DEPTH 1024
 #define MAX_SPLITS 64
 #define CACHE_LINE_FLOATS 16
-/* Maximum number of threads that call the CBLAS at a time.  OpenBLAS warns if
- * more threads call it than its build supports, which is at least 64. */
-#define MAX_BLAS_THREADS 64
 
 /* The block of `c` that one task computes from one range of k. */
 struct block {
@@ -113,7 +105,8 @@ static void block_finish(const struct block *block)
 static const float *operand_as_f32(const struct block *block, float *space,
                                    const struct tandem_matrix *matrix,
                                    bool transposed, int64_t row, int64_t column,
-                                   int64_t rows, int64_t columns, int *out_ld)
+                                   int64_t rows, int64_t columns,
+                                   int64_t *out_ld)
 {
     const struct gemm_job *job = block->job;
     int64_t lines = transposed ? columns : rows;
@@ -121,7 +114,7 @@ static const float *operand_as_f32(const struct block *block, float *space,
     const void *from =
         matrix_at(matrix, job->gemm->dtype, block->batch,
                   transposed ? column : row, transposed ? row : column);
-    *out_ld = (int)(job->ab_to_f32 == NULL ? matrix->ld : width);
+    *out_ld = job->ab_to_f32 == NULL ? matrix->ld : width;
     if (job->ab_to_f32 == NULL)
         return from;
     const uint16_t *x = from;
@@ -130,44 +123,29 @@ static const float *operand_as_f32(const struct block *block, float *space,
     return space;
 }
 
-/* Returns the maximum number of k indices for one CBLAS call.  OpenBLAS divides
- * k itself in large GEMMs.  In small GEMMs, it accumulates all terms in one
- * f32, which is too inaccurate for many terms of the same sign.  If `a` is
- * contiguous along k, and `b` is too or the block is tiny, it accumulates in
- * the lanes of a vector, which allows more terms. */
-static int64_t max_terms(const struct block *block)
-{
-    const struct gemm_job *job = block->job;
-    bool is_tiny = block->rows <= TINY_SIDE && block->columns <= TINY_SIDE;
-    if (job->ab_to_f32 != NULL)
-        return MAX_16BIT_DEPTH;
-    if (block->rows * block->columns > SMALL_KERNEL_ELEMENTS)
-        return block->depth;
-    return !job->ta && (job->tb || is_tiny) ? VECTOR_TERMS : SMALL_KERNEL_TERMS;
-}
-
 static void block_multiply(const struct block *block)
 {
     const struct gemm_job *job = block->job;
     const struct tandem_gemm *gemm = job->gemm;
-    int64_t terms = max_terms(block);
+    int64_t terms = job->ab_to_f32 != NULL ? MAX_16BIT_DEPTH : block->depth;
+    struct blas_product product = {.ta = job->ta,
+                                   .tb = job->tb,
+                                   .rows = block->rows,
+                                   .columns = block->columns,
+                                   .alpha = block->alpha,
+                                   .c = block->c,
+                                   .c_ld = block->ld};
     for (int64_t done = 0; done < block->depth; done += terms) {
         int64_t from = block->from + done;
-        int64_t depth = min64(terms, block->depth - done);
-        int a_ld, b_ld;
-        const float *a =
-            operand_as_f32(block, block->a, &gemm->a, job->ta, block->row, from,
-                           block->rows, depth, &a_ld);
-        const float *b =
-            operand_as_f32(block, block->b, &gemm->b, job->tb, from,
-                           block->column, depth, block->columns, &b_ld);
-        blas_enter();
-        cblas_sgemm(CblasRowMajor, job->ta ? CblasTrans : CblasNoTrans,
-                    job->tb ? CblasTrans : CblasNoTrans, (int)block->rows,
-                    (int)block->columns, (int)depth, block->alpha, a, a_ld, b,
-                    b_ld, done == 0 ? block->beta : 1.0f, block->c,
-                    (int)block->ld);
-        blas_leave();
+        product.depth = min64(terms, block->depth - done);
+        product.a = operand_as_f32(block, block->a, &gemm->a, job->ta,
+                                   block->row, from, block->rows, product.depth,
+                                   &product.a_ld);
+        product.b = operand_as_f32(block, block->b, &gemm->b, job->tb, from,
+                                   block->column, product.depth, block->columns,
+                                   &product.b_ld);
+        product.beta = done == 0 ? block->beta : 1.0f;
+        blas_multiply(&product);
     }
 }
 

@@ -180,7 +180,8 @@ static enum tandem_status pool_operator_run(const struct work *work)
                              .average = work->op->id == TANDEM_OP_AVERAGE_POOL};
     uint32_t lists = pool.average ? 2 : 1;
     int64_t rows = output->shape[0] * output->shape[1];
-    window_read(&pool.window, work->op->ints + lists, input, output);
+    const int64_t *kernel = work->op->ints + lists;
+    window_read(&pool.window, kernel, kernel + input->rank - 2, input, output);
     for (uint32_t i = 1; i < MAX_SPATIAL_AXES; i++)
         rows *= pool.window.axis[i].out;
     if (rows == 0 || pool.window.axis[0].out == 0)

@@ -100,8 +100,48 @@ static void i64_any_bf16(void *to, const void *from, int64_t n)
 
 static const dense_cast_fn casts[CAST_SOURCES][CAST_TARGETS] = CAST_TABLE;
 
+/* ---- convolution -------------------------------------------------------- */
+
+#define SUM_LANES 32
+
+/* Inlined for each step, so that the compiler can use vectors. */
+static inline __attribute__((always_inline)) void
+add_weighted(float *restrict y, const float *const *x, const float *w,
+             int64_t terms, int64_t n, int64_t step)
+{
+    int64_t i = 0;
+    for (; i + SUM_LANES <= n; i += SUM_LANES) {
+        float sum[SUM_LANES] = {0};
+        for (int64_t t = 0; t < terms; t++) {
+            const float *from = x[t] + i * step;
+            for (int64_t j = 0; j < SUM_LANES; j++)
+                sum[j] += w[t] * from[j * step];
+        }
+        for (int64_t j = 0; j < SUM_LANES; j++)
+            y[i + j] += sum[j];
+    }
+    for (; i < n; i++) {
+        float sum = 0;
+        for (int64_t t = 0; t < terms; t++)
+            sum += w[t] * x[t][i * step];
+        y[i] += sum;
+    }
+}
+
+static void row_weighted_sum(float *y, const float *const *x, const float *w,
+                             int64_t terms, int64_t n, int64_t step)
+{
+    if (step == 1)
+        add_weighted(y, x, w, terms, n, 1);
+    else if (step == 2)
+        add_weighted(y, x, w, terms, n, 2);
+    else
+        add_weighted(y, x, w, terms, n, step);
+}
+
 static void loop_kernels(struct kernels *table)
 {
+    table->weighted_sum = row_weighted_sum;
 #ifndef TANDEM_SIMD_AVX512
     row_fn *rows = table->rows;
     BOOL_ROWS(ROW_FILL)

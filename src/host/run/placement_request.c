@@ -64,6 +64,7 @@ static void workload_compute(const struct call *call, struct workload *out)
                              .cost_class = work.cost_class,
                              .elements = work.elements,
                              .bytes = work.bytes};
+    memcpy(out->gemm_size, work.gemm_size, sizeof(out->gemm_size));
     if (gemm != NULL) {
         out->gemm_size[0] = (double)gemm->m;
         out->gemm_size[1] = (double)gemm->n;

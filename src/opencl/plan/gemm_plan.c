@@ -82,6 +82,15 @@ static uint32_t define_unroll(const struct define_input *in)
     return item_m(in->key) * item_n(in->key) >= 128 ? 2 : 4;
 }
 
+/* sin, cos and tan are too long to be unrolled. */
+static uint32_t define_stores_at_once(const struct define_input *in)
+{
+    uint16_t op = in->key->op;
+    return op == TANDEM_OP_SIN || op == TANDEM_OP_COS || op == TANDEM_OP_TAN
+               ? 1
+               : NOT_DEFINED;
+}
+
 static const struct kernel_define simt_defines[] = {
     GEMM_DTYPE_DEFINES,
     DEFINE_NUMBER("ITEM_M", define_item_m, 0),
@@ -93,6 +102,7 @@ static const struct kernel_define simt_defines[] = {
     DEFINE_VECTOR("B_VECTOR", b_vec4),
     DEFINE_NUMBER("UNROLL", define_unroll, 0),
     DEFINE_ACTIVATION,
+    DEFINE_NUMBER("STORES_AT_ONCE", define_stores_at_once, 0),
     END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_simt);

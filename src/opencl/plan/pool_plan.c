@@ -44,7 +44,8 @@ static void plan_pool(struct launch_plan *plan,
     bool indices = request->output_count > 1;
     struct window window;
     struct iteration_space space = {.rank = 5, .elements = 1};
-    window_read(&window, request->op->ints + (average ? 2 : 1), input, output);
+    const int64_t *kernel = request->op->ints + (average ? 2 : 1);
+    window_read(&window, kernel, kernel + input->rank - 2, input, output);
     for (uint32_t i = 0; i < 5; i++) {
         space.shape[i] = i < 2 ? output->shape[i] : window.axis[4 - i].out;
         space.elements *= space.shape[i];

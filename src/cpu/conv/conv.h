@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions.  There are two algorithms: conv_direct.c sums up the windows,
+ * and conv_gemm.c multiplies matrices with the CBLAS.  launch.c selects one and
+ * allocates the workspace.  Callable from any thread. */
+#ifndef TANDEM_CPU_CONV_CONV_H
+#define TANDEM_CPU_CONV_CONV_H
+
+#include <stdatomic.h>
+
+#include "common/op_conv.h"
+#include "cpu/objects.h"
+
+struct conv {
+    struct conv_problem problem;
+    uint32_t op;    /* enum tandem_op_id */
+    bool uses_gemm; /* false: conv_direct_run */
+    const struct kernels *kernels;
+    struct pool *pool;
+    struct params params; /* attributes of the activation */
+    const float *x, *weight, *bias, *residual;
+    float *out;
+    int64_t out_lengths[MAX_SPATIAL_AXES]; /* the innermost first */
+};
+
+/* Describes a checked call.  Returns false if the output is empty. */
+bool conv_init(struct conv *out, const struct work *work);
+
+/* Copies n elements of a channel, from element `first` of the spatial axes on,
+ * between `block`, which is contiguous, and the tensor. */
+enum conv_copy { CONV_GATHER, CONV_SCATTER };
+void conv_copy(const struct conv *conv, enum conv_copy direction, float *block,
+               float *channel, const struct conv_strides *strides,
+               int64_t first, int64_t n);
+
+/* Adds bias and residual to n elements of an output channel, from element
+ * `first` of the spatial axes on, and applies the activation.  `space` has n
+ * floats. */
+void conv_epilogue(const struct conv *conv, float *y, int64_t image,
+                   int64_t channel, int64_t first, int64_t n, float *space);
+
+void conv_direct_run(const struct conv *conv);
+
+/* A convolution as a product of matrices (op_conv.h), divided into blocks of
+ * the output.  The workspace holds a copy of the weight, if any, and a slot for
+ * each thread; sizes are in floats. */
+struct conv_job {
+    const struct conv *conv;
+    int64_t rows, columns; /* maximum size of a block */
+    int64_t row_blocks, column_blocks;
+    const float *weight; /* rows are contiguous */
+    int64_t weight_ld, weight_group;
+    bool reads_x;         /* patches are read from the input */
+    bool x_is_transposed; /* its channels are contiguous */
+    bool writes_out;      /* rows of the block are contiguous in the output */
+    int64_t patch_floats, block_floats, slot_floats, threads;
+    int64_t weight_floats; /* size of a copy of the weight; 0: no copy */
+    float *slots;
+    atomic_uchar *slot_taken; /* for each slot, 1 if it is in use */
+};
+
+/* Divides the convolution into blocks. Returns the size of the workspace in
+ * bytes. */
+uint64_t conv_gemm_prepare(struct conv_job *job, const struct conv *conv);
+void conv_gemm_run(struct conv_job *job, void *workspace);
+
+#endif
