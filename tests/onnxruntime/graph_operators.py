@@ -1066,6 +1066,62 @@ def pooling(b):
                   count_include_pad=b.integer(0, 1), **attributes)
 
 
+def convolution_length(length, kernel, stride, dilation, pads, more):
+    """Returns the length of an axis of Conv, or of ConvTranspose.
+
+    more: output_padding, or None for Conv.
+    """
+    span = (kernel - 1) * dilation + 1 - sum(pads)
+    if more is None:
+        return (length - span) // stride + 1
+    return (length - 1) * stride + span + more
+
+
+def convolution(b):
+    """Draws Conv or ConvTranspose, sometimes with a sum and an activation."""
+    group = b.choice([1, 1, 2, 3])
+    channels, outputs = group * b.integer(1, 4), group * b.integer(1, 4)
+    shape = list(b.shape(b.integer(3, 5)))
+    shape[1] = b.constant_dimension(channels)
+    spatial = shape[2:]
+    if 0 in b.elements(shape) or not b.is_small(shape):
+        return False
+    transpose = b.chance(0.3)
+    kernel = [b.integer(1, min(3, min(entry))) for entry in spatial]
+    strides = [b.integer(1, 3) for _ in spatial]
+    pads = [b.integer(0, size - 1) for size in kernel * 2]
+    count = len(spatial)
+    more = [b.integer(0, stride - 1) if transpose else None
+            for stride in strides]
+    dimensions = [
+        tuple(convolution_length(length, kernel[i], strides[i], 1,
+                                 (pads[i], pads[count + i]), more[i])
+              for length in entry) for i, entry in enumerate(spatial)]
+    result = (shape[0], b.constant_dimension(outputs), *dimensions)
+    if min(min(entry) for entry in dimensions) < 1 or not b.is_small(result):
+        return False
+    weight_shape = ((channels, outputs // group) if transpose else
+                    (outputs, channels // group)) + tuple(kernel)
+    inputs = [b.fresh('f32', shape),
+              b.fresh('f32', [b.constant_dimension(n) for n in weight_shape],
+                      constant=True)]
+    if b.chance(0.5):
+        inputs.append(b.fresh('f32', [b.constant_dimension(outputs)]))
+    attributes = {'strides': strides, 'pads': pads, 'group': group}
+    if transpose:
+        attributes['output_padding'] = more
+    y = b.node('ConvTranspose' if transpose else 'Conv', inputs, result,
+               **attributes)
+    if b.chance(0.4):
+        other = b.fresh('f32', result) if b.chance(0.7) else b.fresh(
+            'f32', [b.constant_dimension(outputs)] +
+            [b.constant_dimension(1)] * count)
+        y = b.node('Add', [y, other], result)
+    if b.chance(0.5):
+        y = b.node(b.choice(['Tanh', 'Softplus', 'HardSwish']), [y], result)
+    return y
+
+
 def one_hot(b):
     """Draws OneHot with indices of which some are negative or out of range."""
     if b.opset < 11:
@@ -1355,7 +1411,7 @@ DRAWS = [
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),
     (2, pad), (1, tile), (3, gather), (1, gather_elements), (1, gather_nd),
-    (1, scatter), (1, one_hot), (1, trilu), (2, pooling),
+    (1, scatter), (1, one_hot), (1, trilu), (2, pooling), (3, convolution),
     (2, chain_reshape), (1, chain_expand), (1, chain_constant),
     (1, chain_slice), (1, chain_range), (1, chain_size)]
 

@@ -18,18 +18,6 @@ static bool is_matmul(const struct graph_node *node)
            node->op->tandem_op == TANDEM_OP_GEMM;
 }
 
-/* The node takes over the output of `next`, which reads its own. */
-static void node_absorb(struct fusion *f, struct graph_node *product,
-                        struct graph_node *next)
-{
-    const int32_t output = next->outputs[0];
-    struct graph_value *value = &f->graph->values[output];
-
-    node_remove(f, next);
-    product->outputs[0] = output;
-    value->producer = (int32_t)(product - f->graph->nodes);
-}
-
 /* Returns the factor by which a node multiplies the product, or 0 if it does
  * something else or changes the rank. */
 static double constant_factor(const struct fusion *f,

@@ -599,6 +599,15 @@ int64_t graph_integer(const struct graph_node *node, const char *name,
                : otherwise;
 }
 
+int64_t graph_list_integer(const struct graph_node *node, const char *name,
+                           uint32_t i, int64_t otherwise)
+{
+    const struct graph_attribute *list = graph_attribute(node, name);
+
+    return list != NULL && i < list->integer_count ? list->integers[i]
+                                                   : otherwise;
+}
+
 bool graph_constant_scalar(const struct graph *graph,
                            const struct graph_node *node, uint32_t index,
                            double *out)

@@ -112,6 +112,9 @@ int64_t graph_integer(const struct graph_node *node, const char *name,
                       int64_t otherwise);
 double graph_real(const struct graph_node *node, const char *name,
                   double otherwise);
+/* Returns number `i` of an attribute that is a list, or the default. */
+int64_t graph_list_integer(const struct graph_node *node, const char *name,
+                           uint32_t i, int64_t otherwise);
 /* Sets *out to the content of input number `index` and returns true if that is
  * a constant f32 tensor with one element. */
 bool graph_constant_scalar(const struct graph *graph,

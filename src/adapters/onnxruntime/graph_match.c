@@ -154,6 +154,17 @@ void match_replace(struct fusion *f, const struct match *match,
     }
 }
 
+void node_absorb(struct fusion *f, struct graph_node *node,
+                 struct graph_node *next)
+{
+    const int32_t output = next->outputs[0];
+    struct graph_value *value = &f->graph->values[output];
+
+    node_remove(f, next);
+    node->outputs[0] = output;
+    value->producer = (int32_t)(node - f->graph->nodes);
+}
+
 void value_replace(struct fusion *f, int32_t from, int32_t to)
 {
     struct graph *graph = f->graph;

@@ -43,6 +43,9 @@ bool node_has_constant(const struct fusion *f, const struct graph_node *node,
                        const char *type, double expected, int32_t *out);
 /* Returns false if the node is NULL or the match is full. */
 bool match_add(struct match *match, struct graph_node *node);
+/* The node takes over the output of `next`, which reads its own. */
+void node_absorb(struct fusion *f, struct graph_node *node,
+                 struct graph_node *next);
 /* Marks a node as removed. */
 void node_remove(struct fusion *f, struct graph_node *node);
 /* Lets all nodes that read `from` read `to`. */

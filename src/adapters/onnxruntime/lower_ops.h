@@ -64,6 +64,9 @@ bool lower_one_hot(struct lowering *l);
 bool lower_trilu(struct lowering *l);
 bool lower_range(struct lowering *l);
 
+/* lower_conv.c */
+bool lower_conv(struct lowering *l);
+
 /* lower_pool.c */
 bool lower_pool(struct lowering *l);
 bool lower_global_pool(struct lowering *l);

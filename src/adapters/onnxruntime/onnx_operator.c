@@ -324,9 +324,100 @@ static bool pool_is_served(const struct graph *graph,
            graph_integer(node, "storage_order", 0) == 0;
 }
 
+static const char *auto_pad_of(const struct graph_node *node)
+{
+    const struct graph_attribute *mode = graph_attribute(node, "auto_pad");
+
+    return mode != NULL && mode->string != NULL ? mode->string : "NOTSET";
+}
+
+bool node_pads_explicitly(const struct graph_node *node)
+{
+    return strcmp(auto_pad_of(node), "NOTSET") == 0;
+}
+
+bool node_pads_same(const struct graph_node *node, bool *out_lower)
+{
+    const char *mode = auto_pad_of(node);
+
+    *out_lower = strcmp(mode, "SAME_LOWER") == 0;
+    return *out_lower || strcmp(mode, "SAME_UPPER") == 0;
+}
+
+/* Returns true if the windows of a convolution are known and valid. The shape
+ * of the weight is usually known, because it is constant. */
+static bool conv_is_served(const struct graph *graph,
+                           const struct graph_node *node)
+{
+    const struct graph_value *x = graph_input(graph, node, 0);
+    const struct graph_value *weight = graph_input(graph, node, 1);
+    bool lower, pads_same;
+    uint32_t spatial;
+
+    if (x == NULL || weight == NULL || !weight->has_shape ||
+        weight->rank < 3 || weight->rank > 2 + MAX_SPATIAL_AXES ||
+        (x->has_shape && x->rank != weight->rank) ||
+        graph_attribute(node, "output_shape") != NULL)
+        return false;
+    spatial = weight->rank - 2;
+    pads_same = strcmp(node->type, "ConvTranspose") == 0 &&
+                node_pads_same(node, &lower);
+    for (uint32_t i = 0; i < spatial; i++) {
+        const int64_t kernel = weight->shape[2 + i];
+        const int64_t stride = graph_list_integer(node, "strides", i, 1);
+        const int64_t dilation = graph_list_integer(node, "dilations", i, 1);
+        const int64_t more = graph_list_integer(node, "output_padding", i, 0);
+        const int64_t begin = graph_list_integer(node, "pads", i, 0);
+        const int64_t end = graph_list_integer(node, "pads", spatial + i, 0);
+        const int64_t span = (kernel - 1) * dilation + 1;
+
+        if (kernel < 1 || stride < 1 || dilation < 1 || begin < 0 || end < 0 ||
+            begin >= span || end >= span || more < 0 ||
+            (more >= stride && more >= dilation) ||
+            (pads_same && span + more < stride))
+            return false;
+    }
+    return true;
+}
+
+bool fused_conv_activation(const struct graph_node *node, uint32_t *out_op,
+                           double *out_parameters)
+{
+    static const struct {
+        const char *name;
+        uint32_t op;
+    } names[] = {
+        {"Clip", TANDEM_OP_CLIP},
+        {"HardSigmoid", TANDEM_OP_HARDSIGMOID},
+        {"LeakyRelu", TANDEM_OP_LEAKY_RELU},
+        {"Relu", TANDEM_OP_RELU},
+        {"Sigmoid", TANDEM_OP_SIGMOID},
+        {"Tanh", TANDEM_OP_TANH},
+    };
+    const struct graph_attribute *name = graph_attribute(node, "activation");
+    const struct graph_attribute *parameters =
+        graph_attribute(node, "activation_params");
+
+    *out_op = TANDEM_OP_INVALID;
+    for (uint32_t i = 0; i < 2; i++)
+        out_parameters[i] = parameters != NULL && i < parameters->real_count
+                                ? parameters->reals[i]
+                                : 0;
+    if (name == NULL || name->string == NULL || name->string[0] == '\0')
+        return true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i].name, name->string) == 0)
+            *out_op = names[i].op;
+    }
+    return *out_op != TANDEM_OP_INVALID;
+}
+
 static bool attributes_are_served(const struct graph *graph,
                                   const struct graph_node *node)
 {
+    double parameters[2];
+    uint32_t activation;
+
     if (strcmp(node->type, "Dropout") == 0)
         return dropout_is_identity(graph, node);
     if (strcmp(node->type, "FusedMatMul") == 0)
@@ -335,6 +426,12 @@ static bool attributes_are_served(const struct graph *graph,
     if (strcmp(node->type, "MaxPool") == 0 ||
         strcmp(node->type, "AveragePool") == 0)
         return pool_is_served(graph, node);
+    if (strcmp(node->type, "Conv") == 0 ||
+        strcmp(node->type, "ConvTranspose") == 0)
+        return conv_is_served(graph, node);
+    if (strcmp(node->type, "FusedConv") == 0)
+        return conv_is_served(graph, node) &&
+               fused_conv_activation(node, &activation, parameters);
     if (strcmp(node->type, "Celu") == 0)
         return graph_real(node, "alpha", 1) > 0;
     if (strcmp(node->type, "OneHot") == 0)

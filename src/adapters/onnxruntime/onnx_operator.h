@@ -62,6 +62,18 @@ bool node_runs_on_device(const struct graph *graph,
 bool node_activation(const struct graph *graph, const struct graph_node *node,
                      uint32_t *out_op, double *out_parameters);
 
+/* Reads the activation of a FusedConv node, TANDEM_OP_INVALID if there is none.
+ * Returns false if Tandem does not have it. */
+bool fused_conv_activation(const struct graph_node *node, uint32_t *out_op,
+                           double *out_parameters);
+
+/* Operators with windows have at most this many spatial axes. */
+#define MAX_SPATIAL_AXES 3u
+/* Returns true if the attribute pads has the padding of the windows. */
+bool node_pads_explicitly(const struct graph_node *node);
+/* Returns true if the attribute auto_pad is SAME_LOWER or SAME_UPPER. */
+bool node_pads_same(const struct graph_node *node, bool *out_lower);
+
 /* Returns true if a Gelu, BiasGelu or FastGelu node uses the tanh form. */
 bool gelu_is_approximate(const struct graph_node *node);
 
