@@ -3,6 +3,8 @@
  * layer_norm subtracts the mean of a row from its elements and divides them by
  * the standard deviation. rms_norm divides the elements by their root mean
  * square. Both multiply the result by `scale`, and layer_norm adds `bias`.
+ * group_norm is layer_norm of rows that consist of several channels, which have
+ * one element of `scale` and `bias` each. Every group has the next channels.
  *
  * norm_single_pass reads each row once and keeps it in registers
  * (row_access.cl). Longer rows and rows of several axes are divided into
@@ -20,13 +22,17 @@ struct norm_params {
     uint32_t outer_rank, reduced_rank, affine_rank;
     float epsilon;
     uint64_t out_offset, in_offset, scale_offset, bias_offset;
+    /* For group_norm: row r belongs to group r % groups, and these are the
+     * strides of scale and bias between groups. */
+    uint64_t groups;
+    int64_t scale_group_stride, bias_group_stride;
     struct fast_divmod outer, reduced, affine;
     int64_t out_strides[MAX_AXES],
         in_strides[MAX_AXES];                        /* strides between rows */
     int64_t out_steps[MAX_AXES], in_steps[MAX_AXES]; /* strides within a row */
     int64_t scale_steps[MAX_AXES], bias_steps[MAX_AXES];
 };
-PARAMS_SIZE(norm_params, 864);
+PARAMS_SIZE(norm_params, 888);
 
 #ifdef __OPENCL_C_VERSION__
 #define IN_STEP p.in_steps[0]
@@ -35,9 +41,13 @@ PARAMS_SIZE(norm_params, 864);
 #include "common/row_access.cl"
 #include "common/rescaled_sum.cl"
 
-/* 1 for rms_norm, 0 for layer_norm. */
+/* 1 for rms_norm, otherwise 0. */
 #ifndef RMS
 #define RMS 0
+#endif
+/* 1 for group_norm and instance_norm, otherwise 0. */
+#ifndef GROUPED
+#define GROUPED 0
 #endif
 
 #if RMS
@@ -119,7 +129,33 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
                           MEAN_IF_IN_RANGE(k, 2), MEAN_IF_IN_RANGE(k, 3));
 #endif
 #define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
-/* Scale and bias are contiguous except with ROW_ACCESS_STRIDED. */
+/* Scale and bias are contiguous except with ROW_ACCESS_STRIDED. In group_norm,
+ * the axes of p.affine are the elements of a channel and the channels. */
+#if GROUPED
+#define DECLARE_GROUP                                                          \
+    long group = (long)((index_t)at.row % (index_t)p.groups);                  \
+    long scale_begin = (long)p.scale_offset + group * p.scale_group_stride;    \
+    long bias_begin = (long)p.bias_offset + group * p.bias_group_stride;
+#define SCALE_BEGIN scale_begin
+#define BIAS_BEGIN bias_begin
+#define CHANNEL(j)                                                             \
+    channel_of((index_t)(j), p.affine.extent[0], p.affine.multiplier[0],       \
+               p.affine.shift[0])
+#define SCALE(j) scale[scale_begin + CHANNEL(j) * p.scale_steps[1]]
+#define BIAS(j) bias[bias_begin + CHANNEL(j) * p.bias_steps[1]]
+static inline long channel_of(index_t j, ulong extent, uint multiplier,
+                              uint shift)
+{
+#if INDEX_64BIT
+    return (long)(j / extent);
+#else
+    return (long)fast_divide(j, multiplier, shift);
+#endif
+}
+#else
+#define DECLARE_GROUP
+#define SCALE_BEGIN (long)p.scale_offset
+#define BIAS_BEGIN (long)p.bias_offset
 #if ROW_ACCESS == ROW_ACCESS_STRIDED
 #define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
 #define BIAS(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
@@ -132,6 +168,14 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define SCALE(j) scale[p.scale_offset + (j)]
 #define BIAS(j) bias[p.bias_offset + (j)]
 #endif
+#endif
+/* Four elements of scale or bias, from element j on. A vector of group_norm
+ * belongs to one channel. */
+#if GROUPED
+#define AFFINE_VEC4(x, offset, ONE, j) (float4)(ONE(j))
+#else
+#define AFFINE_VEC4(x, offset, ONE, j) LOAD_VEC4(x, p.offset + (j))
+#endif
 #if RMS
 #define BIAS_SCALAR(j) 0.0f
 #define BIAS_VEC4(j) (float4)(0.0f)
@@ -139,9 +183,9 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 #define BIAS_AT(b) 0.0f
 #else
 #define BIAS_SCALAR(j) BIAS(j)
-#define BIAS_VEC4(j) LOAD_VEC4(bias, p.bias_offset + (j))
+#define BIAS_VEC4(j) AFFINE_VEC4(bias, bias_offset, BIAS, j)
 #define DECLARE_BIAS_OFFSET(walk, b, j)                                        \
-    long b = (long)p.bias_offset;                                              \
+    long b = BIAS_BEGIN;                                                       \
     walk(b, (index_t)(j), p.affine, p.affine_rank, p.bias_steps);
 #define BIAS_AT(b) bias[b]
 #endif
@@ -149,7 +193,7 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
     affine_scalar((x)*factor, SCALE(j), BIAS_SCALAR(j), &max_scale)
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define RESULT_VEC4(x, j)                                                      \
-    affine_vec4((x)*factor, LOAD_VEC4(scale, p.scale_offset + (j)),            \
+    affine_vec4((x)*factor, AFFINE_VEC4(scale, scale_offset, SCALE, j),        \
                 BIAS_VEC4(j), &max_scale)
 #endif
 /* ELEMENT(j) and TARGET(j) are element j of the input and the output row. */
@@ -183,6 +227,7 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     STAGE_DECLARE
     struct lane_assignment at = LANE_ASSIGNMENT(0);
     DECLARE_ROW
+    DECLARE_GROUP
     uint count = ROW_COUNT;
     STAGE_ROWS_IN
     float4 sums = (float4)(0.0f);
@@ -429,6 +474,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     struct lane_assignment at =
         lane_assign(p.by.lanes_log2, 0, p.by.splits, p.by.row_groups);
     DECLARE_ROW
+    DECLARE_GROUP
     float4 own = (float4)(0.0f);
     float max_scale = 0.0f;
     if (inside)
@@ -476,7 +522,8 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
 #define STORE_AHEAD(x, k)                                                      \
     out[to + (long)(j + (k)*at.lanes) * p.out_steps[0]] =                      \
         RESULT_SCALAR(x, j + (k)*at.lanes);
-    bool is_single_axis = p.reduced_rank == 1 && p.affine_rank == 1;
+    bool is_single_axis =
+        (GROUPED || p.affine_rank == 1) && p.reduced_rank == 1;
     for (; is_single_axis && j + 7 * (long)at.lanes < end; j += 8 * at.lanes) {
         float4 a = VEC4_AHEAD(0) - own.y, b = VEC4_AHEAD(4) - own.y;
         STORE_AHEAD(a.s0, 0) STORE_AHEAD(a.s1, 1)
@@ -485,7 +532,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
         STORE_AHEAD(b.s2, 6) STORE_AHEAD(b.s3, 7)
     }
     for (; j < end; j += at.lanes) {
-        long i = from, o = to, s = (long)p.scale_offset;
+        long i = from, o = to, s = SCALE_BEGIN;
         ADD_OFFSET(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
         ADD_OFFSET(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
         ADD_OFFSET(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
@@ -503,7 +550,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     for (j = first; j < end; j += NEXT_ELEMENT(j)) {
         if (j < 0)
             continue;
-        long i = from, o = to, s = (long)p.scale_offset;
+        long i = from, o = to, s = SCALE_BEGIN;
         ADD_OFFSET_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
         float x = in[i];
         ADD_OFFSET_ROLLED(s, (index_t)j, p.affine, p.affine_rank,

@@ -178,6 +178,8 @@ struct tandem_tensor_desc {
  *                [0, c) gives NaN in its row
  *  NORM          F... -> F over axes ints[0] and later; scale and bias have the
  *                shape of these axes
+ *  CHANNEL_NORM  F[n][c][spatial...] of rank 2 to 8, F[c]... -> F; groups
+ *                divides c; results for a negative variance are unspecified
  *  GATHER        data and i32 or i64 indices, as in ONNX.  Dtypes like COPY.
  *                gather: along axis ints[0], which the shape of indices
  *                replaces.  gather_elements: along axis ints[0]; the output has
@@ -283,7 +285,8 @@ X(ONE_HOT,       26, one_hot) \
 X(RANGE,         27, range) \
 X(TRILU,         28, trilu) \
 X(POOL,          30, pool) \
-X(CONV,          31, conv)
+X(CONV,          31, conv) \
+X(CHANNEL_NORM,  32, channel_norm)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -465,6 +468,9 @@ X(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2, 1, "",
 X(TRILU,      99, "trilu",      TRILU, 1, 1, "upper,diagonal", 2, "", 0, STRIDED, EXACT, 0, 1, "x where column - row >= diagonal (upper 1) or <= diagonal (upper 0), else 0") \
 X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
 X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
+X(BATCH_NORM, 109, "batch_norm", CHANNEL_NORM, 5, 1, "", 0, "epsilon", 1, ELEMENTWISE, TERM_MAGNITUDE, 4, 1, "inputs x scale bias mean variance: scale (x - mean) / d + bias, d = (variance + epsilon)^(1/2); s = |scale| (|x| + |mean|) / d + |bias|") \
+X(INSTANCE_NORM, 112, "instance_norm", CHANNEL_NORM, 3, 1, "", 0, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "group_norm with groups = c") \
+X(GROUP_NORM, 113, "group_norm", CHANNEL_NORM, 3, 1, "groups", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias with h and s of layer_norm; the mean and the variance are those of c / groups consecutive channels and all spatial axes") \
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \
 X(AVERAGE_POOL, 104, "average_pool", POOL, 1, 1, "ceil_mode,count_include_pad", 2, "", 0, STRIDED, SUM, 8, 1, "sum of the window / number of its elements; with count_include_pad 1, elements in the padding count; NaN if none counts") \
 X(MAX_POOL,   105, "max_pool",  POOL, 1, 1, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max of the window; -inf if it is empty") \

@@ -195,6 +195,49 @@ void space_norm(struct norm_spaces *out,
     close_axes(&out->affine);
 }
 
+void space_group_norm(struct norm_spaces *out,
+                      const struct tandem_tensor_desc *const *inputs,
+                      const struct tandem_tensor_desc *output, int64_t groups)
+{
+    const struct tandem_tensor_desc *input = inputs[0];
+    int64_t channels = input->shape[1] / groups, elements = 1;
+    int64_t in = input->strides[1], to = output->strides[1];
+    start(&out->kept, 2);
+    start(&out->reduced, 2);
+    append_axis(&out->kept, input->shape[0],
+                (int64_t[]){output->strides[0], input->strides[0]});
+    append_axis(&out->kept, groups,
+                (int64_t[]){product(to, channels), product(in, channels)});
+    append_axis(&out->reduced, channels, (int64_t[]){in, to});
+    for (uint32_t i = 2; i < input->rank; i++) {
+        elements *= input->shape[i];
+        append_axis(&out->reduced, input->shape[i],
+                    (int64_t[]){input->strides[i], output->strides[i]});
+    }
+    close_axes(&out->kept);
+    close_axes(&out->reduced);
+    out->affine = (struct iteration_space){.rank = 2,
+                                           .operands = 2,
+                                           .elements = out->reduced.elements,
+                                           .shape = {channels, elements}};
+    for (uint32_t i = 0; i < 2 && input->shape[1] > 1; i++)
+        out->affine.strides[i][0] = inputs[i + 1]->strides[0];
+}
+
+void space_batch_norm(struct iteration_space *out,
+                      const struct tandem_tensor_desc *input,
+                      const struct tandem_tensor_desc *output)
+{
+    struct tandem_tensor_desc channel = {.rank = input->rank - 1,
+                                         .strides = {1}};
+    channel.shape[0] = input->shape[1];
+    for (uint32_t i = 1; i < channel.rank; i++)
+        channel.shape[i] = 1;
+    space_broadcast(
+        out, (const struct tandem_tensor_desc *[]){output, input, &channel}, 3,
+        false);
+}
+
 static void indexed_axes_set(struct indexed_axes *out,
                              const struct tandem_tensor_desc *data,
                              uint32_t first, uint32_t count)

@@ -58,9 +58,9 @@ void space_along_axis(struct reduction_spaces *out,
                       const struct tandem_tensor_desc *input,
                       const struct tandem_tensor_desc *output, int64_t axis);
 
-/* Spaces of layer and RMS norm. `kept` covers the axes before `axis`, with
- * operands 0 (output) and 1 (input). `reduced` covers `axis` and later axes,
- * with operands 0 (input) and 1 (output). `affine` covers the elements of
+/* Spaces of layer, RMS and group norm. `kept` covers the axes before `axis`,
+ * with operands 0 (output) and 1 (input). `reduced` covers `axis` and later
+ * axes, with operands 0 (input) and 1 (output). `affine` covers the elements of
  * `reduced` in the same order, with operands 0 (scale) and 1 (bias, if any). */
 struct norm_spaces {
     struct iteration_space kept, reduced, affine;
@@ -69,6 +69,21 @@ void space_norm(struct norm_spaces *out,
                 const struct tandem_tensor_desc *const *inputs,
                 uint32_t input_count, const struct tandem_tensor_desc *output,
                 int64_t axis);
+
+/* Builds the spaces of group norm with `groups` groups, which is a divisor of
+ * the number of channels and not 0. `kept` covers the images and the groups,
+ * `reduced` the channels of a group and the spatial axes. `affine` always has
+ * two axes: the channels of a group, and the elements of a channel. Its strides
+ * are those of the first group. */
+void space_group_norm(struct norm_spaces *out,
+                      const struct tandem_tensor_desc *const *inputs,
+                      const struct tandem_tensor_desc *output, int64_t groups);
+
+/* Builds the space of batch norm, with the operands output, input and channel
+ * number. */
+void space_batch_norm(struct iteration_space *out,
+                      const struct tandem_tensor_desc *input,
+                      const struct tandem_tensor_desc *output);
 
 /* The axes of a tensor that an index vector addresses. An index vector has
  * `count` components, component_stride elements apart in `indices`. Component

@@ -3,6 +3,8 @@
  * layer_norm and rms_norm over the last axes: short and long rows, strides,
  * large means, constant rows, special values, values of all magnitudes.
  */
+#include "norm.h"
+
 #include "element_value.h"
 #include "row_case.h"
 
@@ -39,13 +41,8 @@ static const struct row_form forms[] = {
 
 /* ---- reference ---- */
 
-/* Statistics of a row of count elements that starts at begin. */
-struct moments {
-    long double mean, magnitude, divisor;
-};
-
-static struct moments moments_of(const struct dense *in, int64_t begin,
-                                 int64_t count, bool centered, double epsilon)
+struct moments moments_of(const struct dense *in, int64_t begin, int64_t count,
+                          bool centered, double epsilon)
 {
     struct moments row = {0, 0, 0};
     long double square = 0;
@@ -66,9 +63,9 @@ static struct moments moments_of(const struct dense *in, int64_t begin,
     return row;
 }
 
-static void layer_element(const struct call *call, const struct dense *in,
-                          const struct moments *row, int64_t i, int64_t within,
-                          struct expected *out)
+void norm_element(const struct call *call, const struct dense *in,
+                  const struct moments *row, int64_t i, int64_t within,
+                  struct expected *out)
 {
     double x = dense_real(&in[0], i);
     double scale = dense_real(&in[1], within);
@@ -80,6 +77,14 @@ static void layer_element(const struct call *call, const struct dense *in,
     out->tolerance[i] =
         call->row->tolerance * REFERENCE_2EPS *
         (double)(fabs(scale) * (1 + fabsl(h)) * size + fabs(bias));
+}
+
+void norm_allow_infinite_scale(struct expected *out)
+{
+    expected_allow_unspecified(out);
+    for (int64_t i = 0; i < out->elements; i++)
+        if (!isfinite(out->tolerance[i]))
+            out->unspecified[i] = UNSPECIFIED;
 }
 
 static void reference(const struct call *call, const struct dense *in,
@@ -99,7 +104,7 @@ static void reference(const struct call *call, const struct dense *in,
 
         for (int64_t i = begin; i < begin + count; i++) {
             if (layer) {
-                layer_element(call, in, &row, i, i - begin, out);
+                norm_element(call, in, &row, i, i - begin, out);
                 continue;
             }
             out->real[i] = (double)(dense_real(in, i) / row.divisor *
@@ -108,13 +113,8 @@ static void reference(const struct call *call, const struct dense *in,
                 call->row->tolerance * REFERENCE_2EPS * fabs(out->real[i]);
         }
     }
-    if (!call->any_magnitude)
-        return;
-    /* An infinite scale, as for a constant row, allows any value. */
-    expected_allow_unspecified(out);
-    for (int64_t i = 0; i < out->elements; i++)
-        if (!isfinite(out->tolerance[i]))
-            out->unspecified[i] = UNSPECIFIED;
+    if (call->any_magnitude)
+        norm_allow_infinite_scale(out);
 }
 
 /* ---- cases ---- */

@@ -55,7 +55,15 @@ enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
  * vectors of 2 or 1 elements, which stand for as many axes of input 0, and
  * input 2 has the other axes.
  */
-enum others { SAME, LEADING_AXIS, TWO_ELEMENTS, SINGLES, PAIRS, OTHERS };
+enum others {
+    SAME,
+    LEADING_AXIS,
+    SECOND_AXIS,
+    TWO_ELEMENTS,
+    SINGLES,
+    PAIRS,
+    OTHERS
+};
 
 /* Optional float attributes, one per axis: none, 0.5, or 0.5 and then a 0. */
 enum axis_floats { NO_FLOATS, HALVES, OUTER_HALVES, AXIS_FLOATS };
@@ -168,11 +176,13 @@ static void inputs_fill(struct search *search, const struct sample *sample,
     search->length = sample->shape[0];
     for (uint32_t i = 0; i < search->input_count; i++) {
         struct tandem_tensor_desc *tensor = &search->tensors[i];
-        bool vector = others == LEADING_AXIS || others == TWO_ELEMENTS;
+        bool vector = others >= LEADING_AXIS && others <= TWO_ELEMENTS;
         tensor->rank = i > 0 && vector ? 1 : sample->rank;
         memcpy(tensor->shape, sample->shape, sizeof(sample->shape));
         if (i > 0 && others == TWO_ELEMENTS)
             tensor->shape[0] = 2;
+        if (i > 0 && others == SECOND_AXIS)
+            tensor->shape[0] = sample->shape[1];
         if (i > 0 && others >= SINGLES)
             tensor_index(tensor, i, others == PAIRS ? 2 : 1);
         tensor_arrange(tensor, how);

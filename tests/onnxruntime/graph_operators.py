@@ -554,6 +554,34 @@ def skip_normalization(b):
                   epsilon=b.choice([1e-5, 1e-3]))
 
 
+def channel_normalization(b):
+    """Draws a normalization with a scale and a bias of each channel.
+
+    Until opset 20, GroupNormalization has them of each group.
+    """
+    operator = choose_operator(b, {
+        'BatchNormalization': 9, 'InstanceNormalization': 6,
+        'GroupNormalization': 18})
+    batch = operator == 'BatchNormalization'
+    x = b.pick(accepts=lambda value: value.rank >= (2 if batch else 3) and
+               b.is_static(value.shape[1]) and
+               0 not in b.elements(value.shape))
+    if not batch and 1 in b.elements(x.shape[2:]):
+        return False
+    channels, length = min(x.shape[1]), x.shape[1]
+    attributes = {'epsilon': b.choice([1e-5, 1e-3, 0.25])}
+    if operator == 'GroupNormalization':
+        attributes['num_groups'] = b.choice(
+            [n for n in range(1, channels + 1) if channels % n == 0])
+        if b.opset < 21:
+            length = b.constant_dimension(attributes['num_groups'])
+    inputs = [x] + [b.fresh('f32', [length]) for _ in range(2)]
+    if batch:
+        inputs.append(b.fresh('f32', [length]))
+        inputs.append(positive(b, b.fresh('f32', [length])))
+    return b.node(operator, inputs, x.shape, **attributes)
+
+
 # ---- matrix products ----
 
 def transposed(b, x):
@@ -1406,7 +1434,7 @@ DRAWS = [
     (2, is_nan), (2, prelu), (1, remainder), (1, thresholded_relu), (2, where),
     (3, cast), (5, reduction), (2, arg_reduction),
     (2, softmax), (1, cumsum), (1, topk), (1, resize),
-    (3, normalization), (5, matmul),
+    (3, normalization), (3, channel_normalization), (5, matmul),
     (2, fused_matmul), (4, gemm),
     (3, transpose), (1, identity), (1, flatten), (2, squeeze), (2, unsqueeze),
     (3, reshape), (2, expand), (4, slice_), (2, split), (3, concat),

@@ -79,6 +79,7 @@ bool lower_topk(struct lowering *l);
 bool lower_softmax(struct lowering *l);
 bool lower_norm(struct lowering *l);
 bool lower_skip_layer_norm(struct lowering *l);
+bool lower_channel_norm(struct lowering *l);
 
 /* lower_resize.c */
 bool lower_resize(struct lowering *l);

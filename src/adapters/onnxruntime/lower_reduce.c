@@ -318,3 +318,58 @@ bool lower_skip_layer_norm(struct lowering *l)
     return append_norm(l, TANDEM_OP_LAYER_NORM, &sum, lower_input_operand(l, 2),
                        lower_input_operand(l, 3));
 }
+
+/* Reads a parameter of every channel. Until opset 20, GroupNormalization has
+ * parameters of every group. */
+static bool channel_parameter(struct lowering *l, uint32_t index,
+                              int64_t channels, int64_t groups,
+                              struct operand *out)
+{
+    struct operand *parameter = lower_input_operand(l, index);
+    const int64_t rows[2] = {groups, 1}, all[2] = {groups, channels / groups};
+    const bool by_group = l->node->op->tandem_op == TANDEM_OP_GROUP_NORM &&
+                          l->node->since_version < 21;
+    const int64_t length = by_group ? groups : channels;
+
+    if (parameter->view.rank != 1 || parameter->view.shape[0] != length)
+        return lower_fail(l,
+                          "input %" PRIu32 " does not have the shape "
+                          "[%" PRId64 "]",
+                          index, length);
+    *out = *parameter;
+    return !by_group || (lower_reshape(l, parameter, 2, rows, out) &&
+                         lower_expand(l, out, 2, all, out) &&
+                         lower_reshape(l, out, 1, &channels, out));
+}
+
+/* BatchNormalization, InstanceNormalization and GroupNormalization. */
+bool lower_channel_norm(struct lowering *l)
+{
+    struct operand *x = lower_input_operand(l, 0), parameter, out;
+    struct form_step step = step_make(l, l->node->op->tandem_op);
+    const bool grouped = step.op == TANDEM_OP_GROUP_NORM;
+    const int64_t groups =
+        grouped ? graph_integer(l->node, "num_groups", 0) : 1;
+    const int64_t channels = x->view.rank < 2 ? 0 : x->view.shape[1];
+
+    if (x->view.rank < 2)
+        return lower_fail(l, "the input has rank %" PRIu32, x->view.rank);
+    if (groups < 1 || channels % groups != 0)
+        return lower_fail(l,
+                          "num_groups is %" PRId64 ", but there are %" PRId64
+                          " channels",
+                          groups, channels);
+    step.ints[0] = groups;
+    step.int_count = grouped;
+    step.floats[0] = graph_real(l->node, "epsilon", 1e-5);
+    step.float_count = 1;
+    if (!step_add_input(l, &step, x))
+        return false;
+    for (uint32_t i = 1; i < l->node->op->required_inputs; i++) {
+        if (!channel_parameter(l, i, channels, groups, &parameter) ||
+            !step_add_input(l, &step, &parameter))
+            return false;
+    }
+    return lower_new(l, TANDEM_F32, x->view.rank, x->view.shape, &out) &&
+           lower_step(l, &step, &out) && lower_output(l, 0, &out);
+}

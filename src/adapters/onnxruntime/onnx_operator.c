@@ -313,6 +313,12 @@ static bool pad_is_served(const struct graph *graph,
                           x->dtype == TANDEM_BOOL));
 }
 
+/* ONNX Runtime reports rank 0 if it does not know the rank. */
+static bool rank_is_known(const struct graph_value *value)
+{
+    return value->has_shape && value->rank > 0;
+}
+
 /* Returns true if there are one to three spatial axes, and indices are
  * row-major. */
 static bool pool_is_served(const struct graph *graph,
@@ -320,7 +326,9 @@ static bool pool_is_served(const struct graph *graph,
 {
     const struct graph_value *x = graph_input(graph, node, 0);
 
-    return x != NULL && (!x->has_shape || (x->rank >= 3 && x->rank <= 5)) &&
+    return x != NULL &&
+           (!rank_is_known(x) ||
+            (x->rank >= 3 && x->rank <= 2 + MAX_SPATIAL_AXES)) &&
            graph_integer(node, "storage_order", 0) == 0;
 }
 
@@ -356,7 +364,7 @@ static bool conv_is_served(const struct graph *graph,
 
     if (x == NULL || weight == NULL || !weight->has_shape ||
         weight->rank < 3 || weight->rank > 2 + MAX_SPATIAL_AXES ||
-        (x->has_shape && x->rank != weight->rank) ||
+        (rank_is_known(x) && x->rank != weight->rank) ||
         graph_attribute(node, "output_shape") != NULL)
         return false;
     spatial = weight->rank - 2;
@@ -412,6 +420,22 @@ bool fused_conv_activation(const struct graph_node *node, uint32_t *out_op,
     return *out_op != TANDEM_OP_INVALID;
 }
 
+/* Returns true if a normalization has channels and is not part of a training.
+ * Until opset 6, BatchNormalization trains unless is_test is 1. Until opset 8,
+ * a batch normalization that is not spatial has parameters of each element. */
+static bool channel_norm_is_served(const struct graph *graph,
+                                   const struct graph_node *node)
+{
+    const struct graph_value *x = graph_input(graph, node, 0);
+
+    /* ONNX Runtime reports rank 0 if it does not know the rank. */
+    return x != NULL && x->rank != 1 &&
+           graph_integer(node, "training_mode", 0) == 0 &&
+           graph_integer(node, "spatial", 1) != 0 &&
+           (strcmp(node->type, "BatchNormalization") != 0 ||
+            node->since_version >= 7 || graph_integer(node, "is_test", 0) != 0);
+}
+
 static bool attributes_are_served(const struct graph *graph,
                                   const struct graph_node *node)
 {
@@ -432,6 +456,10 @@ static bool attributes_are_served(const struct graph *graph,
     if (strcmp(node->type, "FusedConv") == 0)
         return conv_is_served(graph, node) &&
                fused_conv_activation(node, &activation, parameters);
+    if (strcmp(node->type, "BatchNormalization") == 0 ||
+        strcmp(node->type, "GroupNormalization") == 0 ||
+        strcmp(node->type, "InstanceNormalization") == 0)
+        return channel_norm_is_served(graph, node);
     if (strcmp(node->type, "Celu") == 0)
         return graph_real(node, "alpha", 1) > 0;
     if (strcmp(node->type, "OneHot") == 0)

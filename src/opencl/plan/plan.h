@@ -105,6 +105,10 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
  * input broadcasts to the output. */
 void plan_copy(struct launch_plan *plan, const struct op_request *request);
 
+/* Plans batch norm, an operator of class CHANNEL_NORM. */
+void plan_batch_norm(struct launch_plan *plan,
+                     const struct op_request *request);
+
 /* Plans the kernel that multiplies the result of a GEMM by `scale`, then adds
  * the bias and applies the activation. */
 void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch_norm, instance_norm and group_norm: short and long groups, strides,
+ * large means, special values, values of all magnitudes.
+ */
+#include "element_value.h"
+#include "norm.h"
+
+#include <math.h>
+
+/* Channels innermost, as in a tensor in the order NHWC. */
+#define CHANNELS_LAST LAYOUT_COUNT
+
+/* shift: the mean of the values; 0 also for special values. */
+static const struct channel_form {
+    const char *name;
+    enum level level;
+    struct shape shape;
+    int64_t groups;
+    enum operand_layout in, rest, out;
+    double shift;
+} forms[] = {
+    {"", ALWAYS, S(2, 6, 5, 7), 3, DENSE, DENSE, DENSE, 1},
+    {"", ALWAYS, S(2, 8, 6, 6), 2, DENSE, DENSE, DENSE, 1},
+    {"", SOME, S(1, 1), 1, DENSE, DENSE, DENSE, 1},
+    {"", ALWAYS, S(3, 10), 5, DENSE, DENSE, DENSE, 1},
+    {"", ALWAYS, S(5, 1, 9), 1, DENSE, DENSE, DENSE, 1},
+    {"", SOME, S(1, 12, 1, 1, 1), 4, DENSE, DENSE, DENSE, 1},
+    {"", ALWAYS, S(2, 8, 1021), 2, DENSE, DENSE, DENSE, 1},
+    {"", SOME, S(1, 4, 33333), 1, DENSE, DENSE, DENSE, 1},
+    {"", SOME, S(2, 3, 40004), 3, DENSE, DENSE, DENSE, 1},
+    {"", ALWAYS, S(1, 32, 20, 32), 2, DENSE, DENSE, DENSE, 1},
+    {"", SOME, S(2, 512, 3), 8, DENSE, DENSE, DENSE, 1},
+    {"", SOME, S(2, 4, 3, 2, 3, 1, 2, 3), 2, DENSE, DENSE, DENSE, 1},
+    {"far ", ALWAYS, S(2, 6, 9, 9), 2, DENSE, DENSE, DENSE, 1000},
+    {"far ", SOME, S(1, 8, 50, 200), 2, DENSE, DENSE, DENSE, 1000},
+    {"one value ", SOME, S(2, 6, 4, 9), 3, REPEATED, DENSE, DENSE, 3},
+    {"specials ", ALWAYS, S(4, 16, 7), 4, DENSE, DENSE, DENSE, 0},
+    {"specials ", SOME, S(2, 6, 20, 20), 2, DENSE, DENSE, DENSE, 0},
+    {"specials ", SOME, S(2, 12, 5, 5), 3, CHANNELS_LAST, DENSE, CHANNELS_LAST,
+     0},
+    {"offset ", ALWAYS, S(2, 6, 8, 8), 3, OFFSET, OFFSET, OFFSET, 1},
+    {"padded ", SOME, S(2, 6, 5, 9), 3, PADDED, STEP, PADDED, 1},
+    {"last ", ALWAYS, S(2, 12, 7, 5), 3, CHANNELS_LAST, DENSE, CHANNELS_LAST,
+     1},
+    {"last ", ALWAYS, S(3, 270, 3, 3), 27, CHANNELS_LAST, OFFSET, CHANNELS_LAST,
+     1},
+    {"last to dense ", ALWAYS, S(1, 8, 16, 12), 2, CHANNELS_LAST, NEGATIVE,
+     DENSE, 1},
+    {"permuted ", SOME, S(2, 6, 5, 9), 2, PERMUTED, DENSE, REVERSED, 1},
+    {"any ", ALWAYS, S(3, 6, 5, 4), 2, ANY, ANY, ANY, 1},
+    {"any ", SOME, S(2, 4, 3, 2, 3), 4, ANY, ANY, ANY, 1},
+    {"empty ", ALWAYS, S(0, 4, 3), 2, DENSE, DENSE, DENSE, 1},
+    {"empty ", SOME, S(2, 0, 3), 2, DENSE, DENSE, DENSE, 1},
+    {"empty ", SOME, S(2, 4, 3, 0), 2, DENSE, DENSE, DENSE, 1},
+    {"long ", FULL, S(1, 6, 700, 701), 2, DENSE, DENSE, DENSE, 1},
+    {"many ", FULL, S(1000, 100, 7), 50, DENSE, DENSE, DENSE, 1},
+    {"long last ", FULL, S(2, 64, 60, 60), 2, CHANNELS_LAST, DENSE,
+     CHANNELS_LAST, 1},
+};
+
+/* ---- reference ---- */
+
+static int64_t groups_of(const struct call *call)
+{
+    return call->row->id == TANDEM_OP_GROUP_NORM
+               ? call->ints[0]
+               : call->operands[0].desc.shape[1];
+}
+
+static void batch_reference(const struct call *call, const struct dense *in,
+                            struct expected *out)
+{
+    const double epsilon = (double)(float)reference_epsilon(call->floats[0]);
+    const int64_t channels = in->shape[1];
+    const int64_t spatial = shape_count(in->rank - 2, &in->shape[2]);
+
+    expected_allow_unspecified(out);
+    for (int64_t i = 0; i < in->elements; i++) {
+        int64_t c = i / spatial % channels;
+        double x = dense_real(&in[0], i), mean = dense_real(&in[3], c);
+        double scale = dense_real(&in[1], c), bias = dense_real(&in[2], c);
+        double variance = dense_real(&in[4], c);
+        long double divisor = sqrtl((long double)variance + epsilon);
+        long double size = fabs(scale) * ((long double)fabs(x) + fabs(mean));
+
+        out->real[i] =
+            (double)(((long double)x - mean) / divisor * scale + bias);
+        out->tolerance[i] = call->row->tolerance * REFERENCE_2EPS *
+                            (double)(size / divisor + fabs(bias));
+        if (variance < 0)
+            out->unspecified[i] = UNSPECIFIED;
+    }
+}
+
+static void reference(const struct call *call, const struct dense *in,
+                      struct expected *out)
+{
+    expected_init(out, EXPECTED_REAL, in->elements);
+    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    if (in->elements == 0)
+        return;
+    if (call->row->id == TANDEM_OP_BATCH_NORM) {
+        batch_reference(call, in, out);
+        return;
+    }
+    const int64_t spatial = shape_count(in->rank - 2, &in->shape[2]);
+    const int64_t count = in->shape[1] / groups_of(call) * spatial;
+
+    for (int64_t begin = 0; begin < in->elements; begin += count) {
+        struct moments row =
+            moments_of(in, begin, count, true, call->floats[0]);
+
+        for (int64_t i = begin; i < begin + count; i++)
+            norm_element(call, in, &row, i, i / spatial % in->shape[1], out);
+    }
+    if (call->any_magnitude)
+        norm_allow_infinite_scale(out);
+}
+
+/* ---- cases ---- */
+
+/* Initializes operand number `place` with the shape of a tensor of images. */
+static struct operand *images(struct call *call, uint32_t place,
+                              const struct shape *shape,
+                              enum operand_layout layout)
+{
+    int64_t strides[TANDEM_MAX_RANK], step = shape->at[1];
+
+    if (layout != CHANNELS_LAST)
+        return call_operand(call, place, TANDEM_F32, shape, layout);
+    strides[1] = 1;
+    for (uint32_t i = shape->rank - 1; i > 1; i--) {
+        strides[i] = step;
+        step *= shape->at[i];
+    }
+    strides[0] = step;
+    operand_init_strided(&call->operands[place], TANDEM_F32, shape->rank,
+                         shape->at, strides, 0, 0);
+    return &call->operands[place];
+}
+
+/* Makes the values of a variance valid. */
+static void make_positive(struct operand *operand)
+{
+    for (int64_t i = 0; i < operand->elements; i++) {
+        double x = bits_real(TANDEM_F32, operand_get(operand, i));
+
+        element_set(operand, i, fabs(x));
+    }
+}
+
+/*
+ * Adds the inputs after the first one. Scale and variance have the magnitude
+ * `size`, bias and mean the magnitude `near`. size: NULL for normal values.
+ */
+static void parameters(struct call *call, int64_t channels,
+                       enum operand_layout layout, double shift,
+                       const struct magnitude *size,
+                       const struct magnitude *near)
+{
+    const struct shape shape = S(channels);
+
+    for (uint32_t i = 1; i < call->inputs; i++) {
+        struct operand *operand =
+            call_operand(call, i, TANDEM_F32, &shape, layout);
+
+        if (size != NULL)
+            operand_fill_magnitude(operand, call->random,
+                                   i == 2 || i == 3 ? near : size, false);
+        else if (shift == 0)
+            operand_fill_special(operand, call->random, 8);
+        else
+            operand_fill_normal(operand, call->random, 1, i == 3 ? shift : 0);
+        if (i == 4)
+            make_positive(operand);
+    }
+}
+
+static void form_run(struct suite *suite, const struct op_row *row,
+                     const struct channel_form *form, double epsilon)
+{
+    char text[200];
+    struct call *call;
+    struct operand *in;
+
+    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
+    call = call_begin(suite, row, "%s%s groups %d epsilon %g", form->name, text,
+                      (int)form->groups, epsilon);
+    if (call == NULL)
+        return;
+    call->ints[0] = form->groups;
+    call->floats[0] = epsilon;
+    in = images(call, 0, &form->shape, form->in);
+    if (form->shift == 0)
+        operand_fill_special(in, call->random, 40);
+    else
+        operand_fill_normal(in, call->random, 1, form->shift);
+    parameters(call, form->shape.at[1], form->rest, form->shift, NULL, NULL);
+    images(call, call->inputs, &form->shape, form->out);
+    call_end(suite, call);
+}
+
+static const struct magnitude_form {
+    struct shape shape;
+    int64_t groups;
+    enum operand_layout layout;
+} magnitude_forms[] = {
+    {S(2, 6, 3, 5), 2, DENSE},  {S(2, 8, 16, 12), 2, DENSE},
+    {S(1, 4, 9001), 2, DENSE},  {S(2, 3, 40004), 3, DENSE},
+    {S(2, 12, 4), 3, DENSE},    {S(2, 12, 5, 4), 3, CHANNELS_LAST},
+    {S(2, 4, 5, 6, 7), 2, ANY},
+};
+
+/* The values of x, and those of the other inputs, have these magnitudes. */
+static void magnitude_run(struct suite *suite, const struct op_row *row,
+                          const struct magnitude_form *form,
+                          const struct magnitude *size,
+                          const struct magnitude *scale,
+                          const struct magnitude *bias, double epsilon)
+{
+    char text[200];
+    struct call *call;
+
+    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
+    call = call_begin(suite, row, "magnitude %s by %s plus %s epsilon %g %s",
+                      size->name, scale->name, bias->name, epsilon, text);
+    if (call == NULL)
+        return;
+    call->ints[0] = form->groups;
+    call->floats[0] = epsilon;
+    operand_fill_magnitude(images(call, 0, &form->shape, form->layout),
+                           call->random, size, random_once_in(call->random, 3));
+    parameters(call, form->shape.at[1], form->layout == ANY ? ANY : DENSE, 0,
+               scale, bias);
+    images(call, call->inputs, &form->shape, form->layout);
+    call_end(suite, call);
+}
+
+static void cases(struct suite *suite, const struct op_row *row)
+{
+    static const double epsilons[] = {1e-5, 1e-3, 0.5, 1e-46, 0};
+    static const double extremes[] = {0, 1e-5, 1e-30, 1e30, 3e38};
+    static const struct magnitude one = {"1", -1, 0};
+    const struct suite_options *options = suite->options;
+    bool all = options->full || options->filter != NULL;
+    uint32_t next = (uint32_t)options->seed;
+    struct random choice;
+
+    random_seed(&choice, options->seed, row->name);
+    for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
+        bool drawn = random_once_in(&choice, options->smoke ? 12 : 3);
+        bool often = random_once_in(&choice, options->smoke ? 2 : 1);
+
+        if (forms[i].level == FULL && !options->full)
+            continue;
+        if (all || drawn || (forms[i].level == ALWAYS && often))
+            form_run(suite, row, &forms[i], epsilons[i % 5]);
+    }
+    for (uint32_t i = 0; i < MAGNITUDES; i++)
+        for (uint32_t k = 0; k < 4; k++, next++) {
+            const struct magnitude *size = &magnitudes[i];
+            const struct magnitude *scale =
+                k == 0 ? &one : &magnitudes[(i * 5 * k + 11) % MAGNITUDES];
+            const struct magnitude *bias = k < 2 ? scale : size;
+
+            for (uint32_t f = 0; f < COUNT_OF(magnitude_forms); f++)
+                if (options->full || f == next % COUNT_OF(magnitude_forms))
+                    magnitude_run(suite, row, &magnitude_forms[f], size, scale,
+                                  bias, extremes[(next * 3 + i) % 5]);
+        }
+}
+
+/* ---- random calls ---- */
+
+static void draw(struct call *call, const struct block *block)
+{
+    struct random *random = call->random;
+    struct shape shape;
+
+    (void)block;
+    shape_draw(&shape, random, 2, random_once_in(random, 3) ? 8 : 4);
+    const struct shape channels = S(shape.at[1]);
+
+    call->ints[0] =
+        random_between(random, 1, shape.at[1] > 0 ? shape.at[1] : 1);
+    while (shape.at[1] % call->ints[0] != 0)
+        call->ints[0]--;
+    /* One tensor in four is in the order NHWC. */
+    for (uint32_t i = 0; i <= call->inputs; i++)
+        if (i > 0 && i < call->inputs)
+            operand_draw(call, i, TANDEM_F32, &channels);
+        else if (random_once_in(random, 4))
+            images(call, i, &shape, CHANNELS_LAST);
+        else
+            operand_draw(call, i, TANDEM_F32, &shape);
+}
+
+/* Scale and bias of a group are about 1. A variance is positive. */
+static bool fill(struct call *call, uint32_t input, const struct spread *spread)
+{
+    static const struct spread normal = {.kind = SPREAD_NORMAL};
+    bool batch = call->row->id == TANDEM_OP_BATCH_NORM;
+
+    if (input == 0)
+        return false;
+    reals_fill(&call->operands[input], batch ? spread : &normal, call->random);
+    if (input == 4)
+        make_positive(&call->operands[input]);
+    return true;
+}
+
+static void draw_epsilon(struct call *call, const struct spread *spread)
+{
+    static const double epsilons[] = {1e-12, 1e-8, 1e-5, 1e-3, 0.5};
+
+    (void)spread;
+    call->floats[0] = epsilons[random_below(call->random, 5)];
+}
+
+static void limit_exponents(const struct op_row *row, double *low, double *high)
+{
+    if (row->id == TANDEM_OP_BATCH_NORM)
+        return;
+    *low = -14.0;
+    *high = 14.0;
+}
+
+static bool draw_invalid_attribute(struct call *call)
+{
+    int64_t channels = call->operands[0].desc.shape[1];
+
+    if (call->row->ints == 0)
+        return false;
+    call->ints[0] =
+        channels == 0 ? 0 : invalid_number_draw(call->random, 1, channels);
+    return true;
+}
+
+/* ---- invalid calls ---- */
+
+static void make_valid(struct mistaken_call *p)
+{
+    for (uint32_t i = 1; i < MISTAKE_OPERANDS; i++)
+        mistaken_tensor_set(&p->ins[i], TANDEM_F32, 1, 4, 1);
+    /* The variance is the mean. */
+    p->in_pointers[4] = &p->ins[3];
+    p->ints[0] = 2;
+}
+
+#define CHANNEL_NORM_MISTAKES(X)                                               \
+    X(groups_zero, GROUP_NORM, "0 groups", 0, p->ints[0] = 0)                  \
+    X(groups_negative, GROUP_NORM, "-2 groups", 0, p->ints[0] = -2)            \
+    X(groups_three, GROUP_NORM, "3 groups of 4 channels", 0, p->ints[0] = 3)   \
+    X(groups_many, GROUP_NORM, "8 groups of 4 channels", 0, p->ints[0] = 8)    \
+    X(groups_least, GROUP_NORM, "-2^63 groups", 0, p->ints[0] = INT64_MIN)     \
+    X(groups_missing, GROUP_NORM, "no number of groups", 0,                    \
+      p->op.int_count = 0)                                                     \
+    X(images_rank, INSTANCE_NORM, "rank 1", 0,                                 \
+      p->ins[0].rank = p->outs[0].rank = 1)                                    \
+    X(images_output, BATCH_NORM, "another output shape", 0,                    \
+      p->outs[0].shape[0] = 2)                                                 \
+    X(channel_scale, INSTANCE_NORM, "a scale of 3 channels", 0,                \
+      p->ins[1].shape[0] = 3)                                                  \
+    X(channel_bias, GROUP_NORM, "a bias of one element", 0,                    \
+      p->ins[2].shape[0] = 1)                                                  \
+    X(channel_variance, BATCH_NORM, "a variance of rank 0", 0,                 \
+      p->ins[3].rank = 0)                                                      \
+    X(channel_epsilon, BATCH_NORM, "no epsilon", 0, p->op.float_count = 0)
+
+MISTAKE_TABLE(channel_norm_mistakes, CHANNEL_NORM_MISTAKES)
+
+const struct suite_class suite_channel_norm = {
+    .cases = cases,
+    .reference = reference,
+    .draw = draw,
+    .fill = fill,
+    .draw_attributes = draw_epsilon,
+    .limit_exponents = limit_exponents,
+    .draw_invalid_attribute = draw_invalid_attribute,
+    .weight = 3,
+    .make_valid = make_valid,
+    CLASS_MISTAKES(channel_norm_mistakes),
+};

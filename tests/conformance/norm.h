@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The reference of layer_norm, which group_norm and instance_norm share. In
+ * norm.c.
+ */
+#ifndef TANDEM_CONFORMANCE_NORM_H
+#define TANDEM_CONFORMANCE_NORM_H
+
+#include "suite_class.h"
+
+/* Statistics of a row. magnitude is the mean of |x|. */
+struct moments {
+    long double mean, magnitude, divisor;
+};
+
+/*
+ * Returns the statistics of a row of count elements that starts at begin.
+ * Unless it is centered, the mean counts as 0.
+ */
+struct moments moments_of(const struct dense *in, int64_t begin, int64_t count,
+                          bool centered, double epsilon);
+/*
+ * Computes element i of the output and its tolerance. within is its element of
+ * scale and bias, inputs 1 and 2.
+ */
+void norm_element(const struct call *call, const struct dense *in,
+                  const struct moments *row, int64_t i, int64_t within,
+                  struct expected *out);
+/* Accepts any value where the scale of the tolerance is infinite. */
+void norm_allow_infinite_scale(struct expected *out);
+
+#endif
