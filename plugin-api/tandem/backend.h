@@ -184,23 +184,19 @@ struct tandem_tensor_desc {
  *                gather: along axis ints[0], which the shape of indices
  *                replaces.  gather_elements: along axis ints[0]; the output has
  *                the shape of indices, which have the rank of data and are not
- *                longer than data along other axes.  gather_nd: the last axis
- *                of indices has 1 or more positions, in the axes of data from
- *                ints[0] on; data and indices share the ints[0] axes before
- *                these.  An index out of range gives NaN (float dtypes) or 0
+ *                longer than data along other axes.  gather_nd: ONNX GatherND.
+ *                An index out of range gives NaN (float dtypes) or 0
  *  SCATTER       inputs data, i32 or i64 indices and updates: a copy of data in
  *                which updates replace the elements at the indices, as in ONNX.
  *                scatter_elements: along axis ints[0]; indices and updates have
  *                one shape, with the rank of data, and are not longer than data
- *                along other axes.  scatter_nd: the last axis of indices has 1
- *                or more positions, in the first axes of data; updates have the
- *                other axes of indices, and then the other axes of data.  The
- *                last attribute, reduction, is 0 (none), 1 (add), 2 (mul), 3
- *                (min) or 4 (max).  0: dtypes like COPY, and the last of
- *                several updates of an element wins.  1 to 4: F; updates of an
- *                element are combined with it one after the other, and each
- *                result is rounded.  The order of updates is row-major.  An
- *                update with an index out of range is skipped
+ *                along other axes.  scatter_nd: ONNX ScatterND.  The last
+ *                attribute, reduction, is 0 (none), 1 (add), 2 (mul), 3 (min)
+ *                or 4 (max).  0: dtypes like COPY, and the last of several
+ *                updates of an element wins.  1 to 4: F; updates of an element
+ *                are combined with it one after the other, and each result is
+ *                rounded.  The order of updates is row-major.  An index out of
+ *                range is skipped
  *  ONE_HOT       i32 or i64 indices, and two values of any dtype: off, on.  The
  *                output has another axis ints[0] of length ints[1].  An index
  *                out of range sets no element on.  Values: dtypes like COPY
@@ -252,6 +248,10 @@ struct tandem_tensor_desc {
  *                stride or dilation, follows ends; an axis has (length - 1) *
  *                stride + span - begin - end + output_padding elements.
  *                Padding times infinity or NaN may give 0 or NaN
+ *  ATTENTION     q F[n][h][queries][d], k F[n][g][keys][d], v F[n][g][keys][e]
+ *                -> F[n][h][queries][e]; g divides h.  Optional mask, added (F)
+ *                or false for keys to leave out (bool), which broadcasts to
+ *                [n][h][queries][keys].  Unspecified for NaN or +inf
  *  GEMM          struct tandem_gemm
  * A negative axis or index counts from the end.
  * NaN propagates through every operator that computes, also max, min, relu and
@@ -286,7 +286,8 @@ X(RANGE,         27, range) \
 X(TRILU,         28, trilu) \
 X(POOL,          30, pool) \
 X(CONV,          31, conv) \
-X(CHANNEL_NORM,  32, channel_norm)
+X(CHANNEL_NORM,  32, channel_norm) \
+X(ATTENTION,     33, attention)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -477,6 +478,7 @@ X(MAX_POOL,   105, "max_pool",  POOL, 1, 1, "ceil_mode", 1, "", 0, STRIDED, EXAC
 X(MAX_POOL_INDICES, 106, "max_pool_indices", POOL, 1, 2, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max_pool, and the row-major index of the first maximum in the input; -1 if the window is empty") \
 X(CONV,       107, "conv",       CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "activation(sum weight x + bias + residual), over the channels of the group and the window; s and k as in gemm") \
 X(CONV_TRANSPOSE, 108, "conv_transpose", CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "like conv, with the sum over the windows of conv that cover the element") \
+X(ATTENTION,  114, "attention",  ATTENTION, 3, 1, "causal,past", 2, "scale,softcap", 2, GEMM, TERM_MAGNITUDE, 32, 1, "softmax(cap(scale q k^T) + mask) v, head i of q with head floor(i g / h) of k and v; cap(x) = softcap tanh(x / softcap) if softcap > 0; causal 1: query i has the keys 0 to i + past only; 0 without keys; s = (1 + a) sum p |v|, p the softmax, a the largest |scale| sum |q k| + |mask| of the keys; weights of v below 2^-125 may be 0; unspecified if a > 2^16 or sum |v| > 2^126") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
 X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)") \

@@ -111,6 +111,8 @@ enum tandem_status op_check_dtypes(const struct op_call *call)
         if (tensor == NULL)
             continue;
         uint32_t dtype = tensor->dtype, expected = dtype;
+        if (letter == 'm' && dtype != TANDEM_BOOL)
+            letter = 'f';
         if (letter_is_common(letter)) {
             common = common == 0 ? dtype : common;
             expected = common;

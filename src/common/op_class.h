@@ -59,7 +59,8 @@ enum op_example_shape {
  *   i  i32 or i64
  *   l  i64
  *   c  a dtype that cast converts
- *   n  f32, i32 or i64 */
+ *   n  f32, i32 or i64
+ *   m  bool, or like f */
 struct op_class {
     const char *input_dtypes, *output_dtypes;
     /* Returns input_dtypes of an operator. NULL means that they are equal for

@@ -7,6 +7,7 @@
 
 #include "common/fp_environment.h"
 #include "common/op_class.h"
+#include "cpu/attention/attention.h"
 #include "cpu/conv/conv.h"
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
@@ -251,6 +252,26 @@ static enum tandem_status conv_class_run(const struct work *work)
 }
 
 const struct cpu_class cpu_class_conv = {.run = conv_class_run};
+
+/* ---- attention ---------------------------------------------------------- */
+
+static enum tandem_status attention_class_run(const struct work *work)
+{
+    struct attention_job job;
+    struct tandem_buffer *workspace;
+    uint64_t bytes = attention_prepare(&job, work);
+    enum tandem_status status = bytes == 0 ? TANDEM_OK : blas_ready();
+    if (bytes == 0 || status != TANDEM_OK)
+        return status;
+    status = memory_alloc(work->device, bytes, &workspace);
+    if (status != TANDEM_OK)
+        return status;
+    attention_run(&job, workspace->base);
+    memory_free(workspace);
+    return TANDEM_OK;
+}
+
+const struct cpu_class cpu_class_attention = {.run = attention_class_run};
 
 /* ---- general path ------------------------------------------------------- */
 

@@ -25,13 +25,14 @@
 
 static const struct sample {
     uint32_t rank;
-    int64_t shape[3];
+    int64_t shape[4];
 } samples[] = {{1, {64}},
                {1, {1 << 22}}, /* One output element with many inputs, split
                                   over work-groups. */
                {2, {64, 64}},
                {3, {4, 64, 64}},
                {3, {16, 16, 8}},
+               {4, {4, 8, 8, 8}},
                {3, {8, 8, 8}},
                {2, {64, 8}},
                {3, {64, 16, 16}},
@@ -40,7 +41,7 @@ static const struct sample {
                {3, {HUGE_EXTENT, 16, 16}}};
 
 /* Some of the first samples are valid for every operator. */
-#define SIMPLE_SAMPLES 5
+#define SIMPLE_SAMPLES 6
 
 static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
     {0, 0, 0},       {1, 0, 0},      {1, 1, 0},       {1, 0, 2},
@@ -535,6 +536,28 @@ static bool every_kernel(const struct keys *keys)
     return found;
 }
 
+/*
+ * Tries the operator, with two numbers of inputs if it has no fixed number.
+ * Returns true if some call was valid.
+ */
+static bool operator_try_counts(struct search *search)
+{
+    const struct operator_info *row = search->row;
+    const bool variadic = op_class_get(row->op_class)->variadic;
+    const uint32_t least = variadic && row->inputs < 2 ? 2 : row->inputs;
+    bool valid = false;
+    for (uint32_t more = 0; more <= variadic; more++) {
+        search->valid = false;
+        search->input_count = least + more;
+        if (row->op_class == TANDEM_CLASS_GEMM)
+            products_try(search);
+        else
+            operator_try(search);
+        valid = valid || search->valid;
+    }
+    return valid;
+}
+
 bool keys_find(struct keys *out, const struct platform_device *hardware,
                uint32_t group_log2)
 {
@@ -552,15 +575,7 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
         if (search.row == NULL)
             continue;
         search.op.id = id;
-        search.valid = false;
-        search.input_count =
-            op_class_get(search.row->op_class)->variadic ? 2
-                                                         : search.row->inputs;
-        if (search.row->op_class == TANDEM_CLASS_GEMM)
-            products_try(&search);
-        else
-            operator_try(&search);
-        if (!search.valid) {
+        if (!operator_try_counts(&search)) {
             fprintf(stderr, "%s: no call that is tried is valid: %s\n",
                     search.row->name, last_error_get());
             return false;

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attention: causal or not, with additive and bool masks, softcap, fewer heads
+ * of keys than of queries, past keys, and strided operands.
+ */
+#include "element_value.h"
+#include "inputs.h"
+#include "suite_class.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { CAUSAL, PAST };
+enum { SCALE, SOFTCAP };
+
+static const struct attention_form {
+    enum level level;
+    int64_t batch, heads, key_heads, queries, keys, width, value_width;
+    int64_t past;
+    enum operand_layout in, out;
+} forms[] = {
+    {ALWAYS, 2, 3, 3, 17, 17, 16, 16, 0, DENSE, DENSE},
+    {ALWAYS, 1, 4, 2, 40, 75, 33, 20, 35, DENSE, DENSE},
+    {SOME, 2, 2, 2, 64, 300, 64, 64, 236, DENSE, DENSE},
+    {SOME, 1, 2, 1, 1, 700, 128, 128, 699, DENSE, DENSE},
+    {SOME, 1, 3, 3, 130, 33, 8, 70, -60, DENSE, DENSE},
+    {SOME, 1, 1, 1, 5, 9, 300, 290, 4, DENSE, DENSE},
+    {SOME, 2, 4, 2, 9, 40, 5, 3, 31, PERMUTED, PERMUTED},
+    {ALWAYS, 2, 4, 2, 9, 40, 24, 12, 31, REVERSED, REVERSED},
+    {SOME, 2, 4, 2, 9, 40, 24, 12, 31, PADDED, PADDED},
+    {SOME, 2, 4, 2, 9, 40, 24, 12, 31, ANY, ANY},
+    {SOME, 2, 4, 2, 9, 40, 24, 12, 31, REPEATED, NEGATIVE},
+    {SOME, 1, 2, 2, 6, 0, 4, 4, 0, DENSE, DENSE},
+    {SOME, 1, 2, 2, 6, 7, 0, 4, 0, DENSE, DENSE},
+    {SOME, 0, 2, 2, 6, 7, 4, 4, 0, DENSE, DENSE},
+};
+
+/* ---- reference ---- */
+
+/* Returns the element of an operand with four axes. */
+static double element_at(const struct dense *in, int64_t a, int64_t b,
+                         int64_t c, int64_t d)
+{
+    int64_t at = ((a * in->shape[1] + b) * in->shape[2] + c) * in->shape[3] + d;
+
+    return dense_real(in, at);
+}
+
+/* Returns what the mask adds to a score, -infinity for a masked key. */
+static double mask_at(const struct dense *mask, const int64_t *at)
+{
+    int64_t index = 0;
+    bool shown;
+
+    for (uint32_t i = 0; i < mask->rank; i++) {
+        const int64_t length = mask->shape[i];
+
+        index = index * length + (length == 1 ? 0 : at[4 - mask->rank + i]);
+    }
+    if (mask->dtype != TANDEM_BOOL)
+        return dense_real(mask, index);
+    shown = dense_integer(mask, index) != 0;
+    return shown ? 0.0 : (double)-INFINITY;
+}
+
+/* The scores of a query, and the bound `a` of their magnitudes. */
+struct scores {
+    double *of_key, largest, magnitude;
+    bool unspecified;
+};
+
+static void scores_fill(const struct call *call, const struct dense *in,
+                        const int64_t *query, struct scores *out)
+{
+    const struct dense *q = &in[0], *k = &in[1];
+    const int64_t head = query[1] * k->shape[1] / q->shape[1];
+    const double scale = reference_attribute(call->floats[SCALE]);
+    const double cap = reference_attribute(call->floats[SOFTCAP]);
+
+    out->largest = (double)-INFINITY;
+    out->magnitude = 0.0;
+    out->unspecified = false;
+    for (int64_t j = 0; j < k->shape[2]; j++) {
+        const int64_t at[] = {query[0], query[1], query[2], j};
+        double sum = 0.0, magnitude = 0.0, added = 0.0;
+
+        out->of_key[j] = (double)-INFINITY;
+        for (int64_t d = 0; d < q->shape[3]; d++) {
+            double product = element_at(q, query[0], query[1], query[2], d) *
+                             element_at(k, query[0], head, j, d);
+
+            sum += product;
+            magnitude += fabs(product);
+        }
+        if (call->inputs > 3)
+            added = mask_at(&in[3], at);
+        if (!isfinite(sum) || isnan(added) || added == (double)INFINITY)
+            out->unspecified = true;
+        if (added == (double)-INFINITY ||
+            (call->ints[CAUSAL] != 0 && j > query[2] + call->ints[PAST]))
+            continue;
+        sum *= scale;
+        if (cap > 0.0)
+            sum = cap * tanh(sum / cap);
+        out->of_key[j] = sum + added;
+        out->largest = fmax(out->largest, out->of_key[j]);
+        out->magnitude =
+            fmax(out->magnitude, fabs(scale) * magnitude + fabs(added));
+    }
+    if (out->magnitude > 0x1p16)
+        out->unspecified = true;
+}
+
+static void query_fill(const struct call *call, const struct dense *in,
+                       const int64_t *query, const struct scores *scores,
+                       int64_t at, struct expected *out)
+{
+    const struct dense *v = &in[2];
+    const int64_t head = query[1] * v->shape[1] / in[0].shape[1];
+    double total = 0.0;
+
+    for (int64_t j = 0; j < v->shape[2]; j++)
+        total += scores->largest > (double)-INFINITY
+                     ? exp(scores->of_key[j] - scores->largest)
+                     : 0.0;
+    for (int64_t e = 0; e < v->shape[3]; e++) {
+        double sum = 0.0, magnitude = 0.0, size = 0.0;
+        bool finite = true;
+
+        for (int64_t j = 0; j < v->shape[2]; j++) {
+            double x = element_at(v, query[0], head, j, e), p = 0.0;
+
+            if (total > 0.0)
+                p = exp(scores->of_key[j] - scores->largest) / total;
+            sum += p * x;
+            magnitude += p * fabs(x);
+            size += fabs(x);
+            finite = finite && isfinite(x);
+        }
+        out->real[at + e] = sum;
+        out->tolerance[at + e] = call->row->tolerance * REFERENCE_2EPS *
+                                     (1.0 + scores->magnitude) * magnitude +
+                                 0x1p-125 * (1.0 + size);
+        if (scores->unspecified || !finite || size > 0x1p126)
+            out->unspecified[at + e] = UNSPECIFIED;
+    }
+}
+
+static void reference(const struct call *call, const struct dense *in,
+                      struct expected *out)
+{
+    const struct tandem_tensor_desc *desc = &call->operands[call->inputs].desc;
+    const int64_t count = call->operands[call->inputs].elements;
+    struct scores scores = {
+        .of_key = must_allocate((uint64_t)(in[1].shape[2] + 1) * 8)};
+    int64_t query[4] = {0};
+
+    expected_init(out, EXPECTED_REAL, count);
+    expected_allow_unspecified(out);
+    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    for (int64_t i = 0; i < count; i += desc->shape[3]) {
+        scores_fill(call, in, query, &scores);
+        query_fill(call, in, query, &scores, i, out);
+        index_next(3, desc->shape, query);
+    }
+    free(scores.of_key);
+}
+
+/* ---- cases ---- */
+
+/* Bits of the variant of a case. */
+enum { IS_CAUSAL = 1, HAS_MASK = 2, MASK_IS_BOOL = 4, HAS_SOFTCAP = 8 };
+
+struct shapes {
+    struct shape q, k, v, out, mask;
+};
+
+static struct shapes shapes_of(const struct attention_form *f)
+{
+    return (struct shapes){S(f->batch, f->heads, f->queries, f->width),
+                           S(f->batch, f->key_heads, f->keys, f->width),
+                           S(f->batch, f->key_heads, f->keys, f->value_width),
+                           S(f->batch, f->heads, f->queries, f->value_width),
+                           S(f->batch, f->heads, f->queries, f->keys)};
+}
+
+static void attributes_set(struct call *call, const struct attention_form *form,
+                           uint32_t variant)
+{
+    call->int_count = call->float_count = 2;
+    call->ints[CAUSAL] = (variant & IS_CAUSAL) != 0;
+    call->ints[PAST] = form->past;
+    call->floats[SCALE] =
+        1.0 / sqrt((double)(form->width > 0 ? form->width : 1));
+    call->floats[SOFTCAP] = (variant & HAS_SOFTCAP) != 0 ? 1.5 : 0.0;
+    call->inputs = (variant & HAS_MASK) != 0 ? 4 : 3;
+}
+
+/* Some numbers, or true for two keys of three. */
+static void mask_fill(struct call *call)
+{
+    struct operand *mask = &call->operands[3];
+
+    for (int64_t i = 0; i < mask->elements; i++) {
+        bool shown = random_below(call->random, 3) != 0;
+        double value = random_normal(call->random);
+
+        if (mask->desc.dtype == TANDEM_BOOL)
+            value = shown;
+        else if (random_once_in(call->random, 8))
+            value = (double)-INFINITY;
+        element_set(mask, i, value);
+    }
+}
+
+static void run(struct suite *suite, const struct op_row *row,
+                const struct attention_form *form, uint32_t variant)
+{
+    struct shapes shapes = shapes_of(form);
+    struct call *call;
+    char text[200];
+
+    shape_text(4, shapes.q.at, text, sizeof(text));
+    call =
+        call_begin(suite, row, "%s form %d%s%s%s%s", text, (int)(form - forms),
+                   variant & IS_CAUSAL ? ", causal" : "",
+                   variant & HAS_MASK ? ", mask" : "",
+                   variant & MASK_IS_BOOL ? " of bools" : "",
+                   variant & HAS_SOFTCAP ? ", softcap" : "");
+    if (call == NULL)
+        return;
+    attributes_set(call, form, variant);
+    call->passed_inputs = call->inputs;
+    call_operand(call, 0, TANDEM_F32, &shapes.q, form->in);
+    call_operand(call, 1, TANDEM_F32, &shapes.k, form->in);
+    call_operand(call, 2, TANDEM_F32, &shapes.v, form->in);
+    for (uint32_t i = 0; i < 3; i++)
+        operand_fill_normal(&call->operands[i], call->random, 1, 0);
+    if (call->inputs > 3) {
+        /* The mask of every second variant has no batch, or one head. */
+        if (variant & HAS_SOFTCAP)
+            shapes.mask = (struct shape)S(form->queries, form->keys);
+        else if (variant & IS_CAUSAL)
+            shapes.mask.at[1] = 1;
+        call_operand(call, 3, variant & MASK_IS_BOOL ? TANDEM_BOOL : TANDEM_F32,
+                     &shapes.mask, form->in);
+        mask_fill(call);
+    }
+    call_operand(call, call->inputs, TANDEM_F32, &shapes.out, form->out);
+    call_end(suite, call);
+}
+
+static void cases(struct suite *suite, const struct op_row *row)
+{
+    struct random choice;
+
+    random_seed(&choice, suite->options->seed, row->name);
+    for (uint32_t f = 0; f < COUNT_OF(forms); f++)
+        for (uint32_t variant = 0; variant < 16; variant++) {
+            bool drawn =
+                random_once_in(&choice, suite->options->smoke ? 24 : 5);
+
+            if ((variant & MASK_IS_BOOL) != 0 && (variant & HAS_MASK) == 0)
+                continue;
+            if (drawn || (forms[f].level == ALWAYS && variant % 5 == 1) ||
+                suite->options->full || suite->options->filter != NULL)
+                run(suite, row, &forms[f], variant);
+        }
+}
+
+/* ---- random calls ---- */
+
+static void draw(struct call *call, const struct block *block)
+{
+    struct random *random = call->random;
+    const uint32_t variant = (uint32_t)(block->numbers[5] % 8) |
+                             (random_once_in(random, 4) ? HAS_SOFTCAP : 0);
+    struct attention_form form = {.batch = random_between(random, 0, 3),
+                                  .queries = random_between(random, 0, 40),
+                                  .keys = random_between(random, 0, 80),
+                                  .width = random_between(random, 0, 70),
+                                  .value_width = random_between(random, 0, 70),
+                                  .past = random_between(random, -5, 60)};
+    struct shapes shapes;
+
+    form.key_heads = random_between(random, 1, 3);
+    form.heads = form.key_heads * random_between(random, 1, 3);
+    if (random_once_in(random, 4))
+        form.queries = 1;
+    shapes = shapes_of(&form);
+    for (uint32_t i = 0; i < 4; i++)
+        if (random_once_in(random, 3))
+            shapes.mask.at[i] = 1;
+    attributes_set(call, &form, variant);
+    operand_draw(call, 0, TANDEM_F32, &shapes.q);
+    operand_draw(call, 1, TANDEM_F32, &shapes.k);
+    operand_draw(call, 2, TANDEM_F32, &shapes.v);
+    if (call->inputs > 3)
+        operand_draw(call, 3, variant & MASK_IS_BOOL ? TANDEM_BOOL : TANDEM_F32,
+                     &shapes.mask);
+    operand_draw(call, call->inputs, TANDEM_F32, &shapes.out);
+}
+
+static bool draw_invalid_attribute(struct call *call)
+{
+    if (random_once_in(call->random, 2))
+        call->ints[CAUSAL] = invalid_number_draw(call->random, 0, 1);
+    else
+        call->floats[SOFTCAP] = -1.0;
+    return true;
+}
+
+/* ---- invalid calls ---- */
+
+static void tensor_set(struct tandem_tensor_desc *out, int64_t b, int64_t c,
+                       int64_t d)
+{
+    mistaken_tensor_set(out, TANDEM_F32, 2, b, c);
+    out->rank = 4;
+    out->shape[0] = 1;
+    out->shape[1] = b;
+    out->shape[2] = c;
+    out->shape[3] = d;
+    out->strides[0] = b * c * d;
+    out->strides[1] = c * d;
+    out->strides[2] = d;
+    out->strides[3] = 1;
+}
+
+static void make_valid(struct mistaken_call *p)
+{
+    tensor_set(&p->ins[0], 4, 3, 2);
+    tensor_set(&p->ins[1], 2, 5, 2);
+    tensor_set(&p->ins[2], 2, 5, 3);
+    mistaken_tensor_set(&p->ins[3], TANDEM_F32, 2, 3, 5);
+    tensor_set(&p->outs[0], 4, 3, 3);
+    p->in_count = 4;
+    p->ints[CAUSAL] = p->ints[PAST] = 1;
+    p->floats[SCALE] = 1;
+    p->floats[SOFTCAP] = 0;
+}
+
+#define ATTENTION_MISTAKES(X)                                                  \
+    X(attention_rank, ATTENTION, "a q of rank 3", 0, p->ins[0].rank = 3)       \
+    X(attention_width, ATTENTION, "another width of k", 0,                     \
+      p->ins[1].shape[3] = 1)                                                  \
+    X(attention_keys, ATTENTION, "fewer values than keys", 0,                  \
+      p->ins[2].shape[2] = 4)                                                  \
+    X(attention_heads, ATTENTION, "heads that do not divide", 0,               \
+      p->ins[1].shape[1] = p->ins[2].shape[1] = 3)                             \
+    X(attention_batch, ATTENTION, "another batch of v", 0,                     \
+      p->ins[2].shape[0] = 2)                                                  \
+    X(attention_mask, ATTENTION, "a mask that does not broadcast", 0,          \
+      p->ins[3].shape[1] = 4)                                                  \
+    X(attention_mask_dtype, ATTENTION, "a mask of i32", MAYBE_LATER,           \
+      p->ins[3].dtype = TANDEM_I32)                                            \
+    X(attention_causal, ATTENTION, "causal 2", 0, p->ints[0] = 2)              \
+    X(attention_past, ATTENTION, "a huge past", 0, p->ints[1] = INT64_MAX)     \
+    X(attention_softcap, ATTENTION, "a negative softcap", 0,                   \
+      p->floats[1] = -1)                                                       \
+    X(attention_scale, ATTENTION, "an infinite scale", 0,                      \
+      p->floats[0] = (double)INFINITY)                                         \
+    X(attention_output, ATTENTION, "another width of the output", 0,           \
+      p->outs[0].shape[3] = 2)                                                 \
+    X(attention_no_values, ATTENTION, "no values", 0, p->in_count = 2)         \
+    X(attention_inputs_many, ATTENTION, "five inputs", 0, p->in_count = 5)
+
+MISTAKE_TABLE(attention_mistakes, ATTENTION_MISTAKES)
+
+const struct suite_class suite_attention = {
+    .rules = VARIADIC,
+    .cases = cases,
+    .reference = reference,
+    .draw = draw,
+    .draw_invalid_attribute = draw_invalid_attribute,
+    .weight = 3,
+    .make_valid = make_valid,
+    CLASS_MISTAKES(attention_mistakes),
+};
