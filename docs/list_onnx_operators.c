@@ -53,6 +53,8 @@ static const char *rule_text(enum operand_rule rule)
     case RULE_SCATTER:
         return "data any, integers of rank 2 and more, f32 with a reduction;"
                " indices i32 or i64";
+    case RULE_ATTENTION:
+        return "f32; mask f32 or bool";
     case RULE_ARG:
         return "f32 to i64";
     case RULE_SHAPE:

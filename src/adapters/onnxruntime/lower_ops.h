@@ -64,6 +64,10 @@ bool lower_one_hot(struct lowering *l);
 bool lower_trilu(struct lowering *l);
 bool lower_range(struct lowering *l);
 
+/* lower_attention.c */
+bool lower_attention(struct lowering *l);
+bool lower_multi_head_attention(struct lowering *l);
+
 /* lower_conv.c */
 bool lower_conv(struct lowering *l);
 

@@ -204,6 +204,19 @@ static bool pow_is_served(const struct graph *graph,
     return true;
 }
 
+static bool attention_is_served(const struct graph *graph,
+                                const struct graph_node *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const uint32_t dtype = input_dtype(graph, node, i);
+
+        if (graph_input(graph, node, i) != NULL && dtype != TANDEM_F32 &&
+            (i != 3 || dtype != TANDEM_BOOL))
+            return false;
+    }
+    return true;
+}
+
 static bool rule_accepts(const struct graph *graph,
                          const struct graph_node *node,
                          const struct onnx_operator *op)
@@ -215,6 +228,8 @@ static bool rule_accepts(const struct graph *graph,
     case RULE_PREDICATE:
     case RULE_ARG:
         return inputs_have_dtype(graph, node, op, TANDEM_F32);
+    case RULE_ATTENTION:
+        return attention_is_served(graph, node);
     case RULE_NUMBER:
     case RULE_COMPARE:
         return numbers_are_served(graph, node, 0);
@@ -272,6 +287,12 @@ static bool dropout_is_identity(const struct graph *graph,
                                 *(const uint8_t *)training->constant == 0);
 }
 
+static bool is_attention(const struct graph_node *node)
+{
+    return strcmp(node->type, "Attention") == 0 ||
+           strcmp(node->type, "MultiHeadAttention") == 0;
+}
+
 /* Returns true if only outputs are used that the lowering sets, and all outputs
  * have a dtype and rank of Tandem. */
 static bool outputs_are_served(const struct graph *graph,
@@ -285,6 +306,7 @@ static bool outputs_are_served(const struct graph *graph,
             strcmp(node->type, "Split") != 0 &&
             strcmp(node->type, "TopK") != 0 &&
             strcmp(node->type, "MaxPool") != 0 &&
+            !(i < 3 && is_attention(node)) &&
             !(i == 3 && strcmp(node->type, "SkipLayerNormalization") == 0))
             return false;
     }
@@ -460,6 +482,14 @@ static bool attributes_are_served(const struct graph *graph,
         strcmp(node->type, "GroupNormalization") == 0 ||
         strcmp(node->type, "InstanceNormalization") == 0)
         return channel_norm_is_served(graph, node);
+    /* Input 6 of Attention limits the keys of each image. */
+    if (strcmp(node->type, "Attention") == 0)
+        return graph_input(graph, node, 6) == NULL &&
+               graph_integer(node, "left_window_size", -1) < 0 &&
+               graph_integer(node, "right_window_size", -1) < 0;
+    if (strcmp(node->type, "MultiHeadAttention") == 0)
+        return graph_input(graph, node, 3) == NULL &&
+               graph_input(graph, node, 4) == NULL && node->input_count <= 8;
     if (strcmp(node->type, "Celu") == 0)
         return graph_real(node, "alpha", 1) > 0;
     if (strcmp(node->type, "OneHot") == 0)

@@ -25,6 +25,7 @@ enum operand_rule {
     RULE_SCATTER,   /* data as RULE_MOVE, f32 with a reduction; i32 or i64
                      * indices */
     RULE_ARG,       /* f32 input, i64 output */
+    RULE_ATTENTION, /* f32, and an input 3 (mask) of f32 or bool */
     RULE_SHAPE      /* the output depends only on shapes */
 };
 
