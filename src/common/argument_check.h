@@ -6,7 +6,7 @@
 #ifndef TANDEM_COMMON_ARGUMENT_CHECK_H
 #define TANDEM_COMMON_ARGUMENT_CHECK_H
 
-#include "common/activation.h"
+#include "common/op_activation.h"
 #include "common/struct_size.h"
 #include "common/tensor_extent.h"
 

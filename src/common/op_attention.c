@@ -18,8 +18,10 @@ static enum tandem_status attention_check(const struct op_call *call)
     if (past < -MAX_PAST || past > MAX_PAST)
         return argument_error("attention: past is %lld; expected -2^62 to 2^62",
                               (long long)past);
-    if (!isfinite((float)floats[0]) || !isfinite((float)floats[1]) ||
-        floats[1] < 0)
+    /* No conversion to float, which can trap in the caller's floating-point
+     * environment. */
+    if (!islessequal(fabs(floats[0]), (double)FLT_MAX) ||
+        !islessequal(floats[1], (double)FLT_MAX) || isless(floats[1], 0))
         return argument_error("attention: scale is %g and softcap %g; expected "
                               "finite numbers, and softcap at least 0",
                               floats[0], floats[1]);

@@ -7,7 +7,7 @@
 #ifndef TANDEM_COMMON_OP_CONV_H
 #define TANDEM_COMMON_OP_CONV_H
 
-#include "common/activation.h"
+#include "common/op_activation.h"
 #include "common/op_window.h"
 
 /* Strides of a tensor, in elements; the innermost spatial axis comes first. */

@@ -88,7 +88,14 @@ static void batch_reference(const struct call *call, const struct dense *in,
             (double)(((long double)x - mean) / divisor * scale + bias);
         out->tolerance[i] = call->row->tolerance * REFERENCE_2EPS *
                             (double)(size / divisor + fabs(bias));
-        if (variance < 0)
+        out->tolerance[i] +=
+            reference_flushed(bias) +
+            (double)((reference_flushed(scale) * fabsl(x - mean) +
+                      fabs(scale) *
+                          (reference_flushed(x) + reference_flushed(mean))) /
+                     divisor);
+        if (variance < 0 ||
+            (reference_flushed(variance) > 0 && epsilon < 0x1p-110))
             out->unspecified[i] = UNSPECIFIED;
     }
 }

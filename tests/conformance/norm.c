@@ -77,6 +77,10 @@ void norm_element(const struct call *call, const struct dense *in,
     out->tolerance[i] =
         call->row->tolerance * REFERENCE_2EPS *
         (double)(fabs(scale) * (1 + fabsl(h)) * size + fabs(bias));
+    out->tolerance[i] +=
+        reference_flushed(bias) +
+        (double)(reference_flushed(scale) * fabsl(h) +
+                 fabs(scale) * reference_flushed(x) / row->divisor);
 }
 
 void norm_allow_infinite_scale(struct expected *out)

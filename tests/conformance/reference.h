@@ -63,6 +63,8 @@ bool expected_accepts(const struct expected *expected, int64_t element,
 double reference_attribute(double value);
 /* Returns epsilon, but at least 2^-126 if it is positive. */
 double reference_epsilon(double value);
+/* Returns what flushing an input x to zero loses: |x| if x is subnormal. */
+double reference_flushed(double x);
 /* Returns the tolerance of the metric ULP. */
 double reference_ulp(double tolerance, double real);
 /* Returns log2 n, or 0 for n < 1. */

@@ -6,8 +6,9 @@
 #include "topk.cl"
 
 /* Log2 of the most keys that a work-group keeps. Keys and their buffer take 16
- * KiB of local memory. */
+ * KiB of local memory, of which Mesa's rusticl reserves twice as much. */
 #define MAX_KEYS_LOG2 10u
+#define MAX_KEYS_LOG2_32K 9u
 #define MIN_GROUP_LOG2 5u
 /* Work-groups per compute unit that keep a GPU busy, and the minimum number of
  * elements of a split. */
@@ -37,7 +38,9 @@ static const struct kernel_info kernel_merge = {
 static void rows_divide(struct topk_params *out,
                         const struct tandem_device_info *info)
 {
-    const uint64_t max_keys = (uint64_t)1 << MAX_KEYS_LOG2;
+    const bool is_small = info->local_memory_bytes <= 32768;
+    const uint64_t max_keys = (uint64_t)1
+                              << (is_small ? MAX_KEYS_LOG2_32K : MAX_KEYS_LOG2);
     uint64_t groups = (uint64_t)info->compute_units * GROUPS_PER_UNIT;
     out->list_length = out->k;
     out->elements_per_split = out->count;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks and converts activations; see activation.h. */
-#include "common/activation.h"
+/* Checks and converts activations; see op_activation.h. */
+#include "common/op_activation.h"
 
 #include "common/last_error.h"
 #include "common/op_class.h"

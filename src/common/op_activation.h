@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The activation that another operator applies to its result: an operator of
  * class UNARY with its attributes. May be used from any thread. */
-#ifndef TANDEM_COMMON_ACTIVATION_H
-#define TANDEM_COMMON_ACTIVATION_H
+#ifndef TANDEM_COMMON_OP_ACTIVATION_H
+#define TANDEM_COMMON_OP_ACTIVATION_H
 
 #include "common/operator_table.h"
 
