@@ -144,7 +144,9 @@ KERNEL void conv_direct(__global float *out, __global const float *x,
 #endif
 
 #ifdef BUILD_conv_tiled
+#ifndef ITEM_M
 #define ITEM_M 8
+#endif
 #define ITEM_N 4
 #define K_TILE 16
 #define ITEM_ROWS_PER_GROUP 8

@@ -1111,10 +1111,10 @@ def _run_with_fault(layer, session, feeds, expected, fault, times):
         faults = _counts(layer).faults
         layer.layer_set_fault(None)
         errors.seek(0)
-        log = errors.read().decode('utf-8', 'replace').strip()[-400:]
+        log = errors.read().decode('utf-8', 'replace').strip()
     name = '%s, call %d, %d times' % (
         (function or b'any function').decode(), nth, times)
-    print('%s: %d faults; %s' % (name, faults, log))
+    print('%s: %d faults; %s' % (name, faults, log[-400:]))
     assert faults > 0, '%s: no call failed' % name
     if isinstance(result, str):
         note('%s: %s' % (name, result))

@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans convolutions: cl/conv.cl. */
 #include "common/op_conv.h"
+#include "opencl/device/device_enumeration.h"
 #include "opencl/plan/kernel_step.h"
 #include "conv.cl"
 
-/* Tile of the kernel conv_tiled, and log2 of its work-group size. */
-#define TILE_M 64u
+/* Tile of the kernel conv_tiled, per row of a work-item, and log2 of its
+ * work-group size. */
+#define ITEM_ROWS_PER_GROUP 8u
 #define TILE_N 64u
 #define TILED_GROUP_LOG2 7u
 /* With fewer output channels per group, most rows of a tile would be empty. */
 #define MIN_TILED_ROWS 9
 
+/* Rows of a work-item. Intel's GPUs have registers for four. */
+static uint32_t item_rows(const struct platform_device *hardware)
+{
+    return hardware->nvidia ? 8 : 4;
+}
+
+static uint32_t define_item_rows(const struct define_input *in)
+{
+    return item_rows(in->hardware);
+}
+
 #define CONV_DEFINES(transposed)                                               \
     DEFINE_CONSTANT("TRANSPOSED", transposed),                                 \
-        DEFINE_TEXT("ACTIVATION", define_activation, 0), END_OF_DEFINES
+        DEFINE_TEXT("ACTIVATION", define_activation, 0),                       \
+        DEFINE_NUMBER("ITEM_M", define_item_rows, 0), END_OF_DEFINES
 static const struct kernel_define conv_defines[] = {CONV_DEFINES(0)};
 static const struct kernel_define transpose_defines[] = {CONV_DEFINES(1)};
 
@@ -145,7 +159,9 @@ static void plan_conv(struct launch_plan *plan,
     struct conv_params *out = (struct conv_params *)step->params;
     params_fill(out, &conv);
     operands_add(step, out, request, &conv);
-    out->tiles_m = (uint32_t)div_ceil((uint64_t)conv.rows, TILE_M);
+    out->tiles_m =
+        (uint32_t)div_ceil((uint64_t)conv.rows,
+                           ITEM_ROWS_PER_GROUP * item_rows(request->hardware));
     out->tiles_n = (uint32_t)div_ceil(out->columns, TILE_N);
     step_set_items(step, out->items);
     if (tiled)

@@ -26,10 +26,20 @@ struct gemm_tiling gemm_kernel_tiling(const struct tandem_gemm *gemm,
         .cost_units = 1};
 }
 
+/* Returns true for sin, cos and tan, whose slow path for large arguments takes
+ * many registers. */
+static bool activation_is_long(uint32_t op)
+{
+    return op == TANDEM_OP_SIN || op == TANDEM_OP_COS || op == TANDEM_OP_TAN;
+}
+
 bool gemm_kernel_supports(const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel)
 {
     const struct gemm_kernel_config *config = &gemm_configs[kernel];
+    if ((config->mma_format != MMA_NONE || config->is_3xtf32) &&
+        activation_is_long(gemm->activation))
+        return false;
     if (config->mma_format != MMA_NONE)
         return tensor_core_supports(gemm, kernel);
     if (config->is_3xtf32 && gemm->dtype != TANDEM_F32)
@@ -82,13 +92,10 @@ static uint32_t define_unroll(const struct define_input *in)
     return item_m(in->key) * item_n(in->key) >= 128 ? 2 : 4;
 }
 
-/* sin, cos and tan are too long to be unrolled. */
+/* sin, cos and tan are not unrolled. */
 static uint32_t define_stores_at_once(const struct define_input *in)
 {
-    uint16_t op = in->key->op;
-    return op == TANDEM_OP_SIN || op == TANDEM_OP_COS || op == TANDEM_OP_TAN
-               ? 1
-               : NOT_DEFINED;
+    return activation_is_long(in->key->op) ? 1 : NOT_DEFINED;
 }
 
 static const struct kernel_define simt_defines[] = {
