@@ -148,7 +148,7 @@ KERNEL void conv_direct(__global float *out, __global const float *x,
 #define ITEM_M 8
 #endif
 #define ITEM_N 4
-#define K_TILE 16
+#define K_TILE (2 * ITEM_M)
 #define ITEM_ROWS_PER_GROUP 8
 #define ITEM_COLUMNS_PER_GROUP 16
 #define TILE_M (ITEM_ROWS_PER_GROUP * ITEM_M)

@@ -13,7 +13,7 @@
 /* With fewer output channels per group, most rows of a tile would be empty. */
 #define MIN_TILED_ROWS 9
 
-/* Rows of a work-item. Intel's GPUs have registers for four. */
+/* Rows of a work-item. With more, Intel's GPUs run out of registers. */
 static uint32_t item_rows(const struct platform_device *hardware)
 {
     return hardware->nvidia ? 8 : 4;
