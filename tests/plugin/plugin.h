@@ -66,7 +66,7 @@ void invalid_memory_add(TCase *tests);
 
 /* ---- messages of rejected calls ---- */
 
-#define MAX_MESSAGES 256u
+#define MAX_MESSAGES 512u
 
 /* The messages so far, which the next one must differ from. */
 struct messages {
