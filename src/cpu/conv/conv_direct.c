@@ -23,6 +23,26 @@ struct terms {
     int64_t first[TERMS], end[TERMS];
 };
 
+/* For each tap along the innermost axis, the outputs of a row that it is valid
+ * for, as in struct terms.  Computed once, because this needs divisions. */
+struct taps {
+    int64_t first[TERMS], end[TERMS];
+};
+
+static void tap_range(const struct window_axis *axis, int64_t tap,
+                      int64_t *out_first, int64_t *out_end)
+{
+    int64_t shift = tap * axis->dilation - axis->begin;
+    *out_first = window_first(shift, axis->stride);
+    *out_end = window_end(shift, axis->stride, axis->out, axis->in);
+}
+
+static void taps_init(struct taps *out, const struct window_axis *axis)
+{
+    for (int64_t k = 0; k < min64(axis->kernel, TERMS); k++)
+        tap_range(axis, k, &out->first[k], &out->end[k]);
+}
+
 /* Adds the terms to outputs `begin` to `begin + n` - 1 of the row. */
 static void terms_add(const struct conv *conv, struct terms *terms, float *y,
                       int64_t begin, int64_t n)
@@ -54,9 +74,9 @@ static void terms_add(const struct conv *conv, struct terms *terms, float *y,
 }
 
 /* Adds the part of the window in line `line` of the input's innermost axis. */
-static void line_add(const struct conv *conv, struct terms *terms,
-                     const float *line, const float *weight, float *y,
-                     int64_t begin, int64_t n)
+static void line_add(const struct conv *conv, const struct taps *taps,
+                     struct terms *terms, const float *line,
+                     const float *weight, float *y, int64_t begin, int64_t n)
 {
     const struct conv_problem *problem = &conv->problem;
     const struct window_axis *axis = &problem->window.axis[0];
@@ -65,8 +85,12 @@ static void line_add(const struct conv *conv, struct terms *terms,
         int64_t t = terms->count++;
         terms->x[t] = line + shift * problem->x.axis[0];
         terms->w[t] = weight[k * problem->weight_tap[0]];
-        terms->first[t] = window_first(shift, axis->stride);
-        terms->end[t] = window_end(shift, axis->stride, axis->out, axis->in);
+        if (k < TERMS) {
+            terms->first[t] = taps->first[k];
+            terms->end[t] = taps->end[k];
+        } else {
+            tap_range(axis, k, &terms->first[t], &terms->end[t]);
+        }
         if (terms->count == TERMS)
             terms_add(conv, terms, y, begin, n);
     }
@@ -78,8 +102,9 @@ struct output_row {
 };
 
 /* Sums up outputs `begin` to `begin + n` - 1 of the row. */
-static void row_sum(const struct conv *conv, const struct output_row *row,
-                    float *y, int64_t begin, int64_t n)
+static void row_sum(const struct conv *conv, const struct taps *taps,
+                    const struct output_row *row, float *y, int64_t begin,
+                    int64_t n)
 {
     const struct conv_problem *problem = &conv->problem;
     const struct window_axis *axes = problem->window.axis;
@@ -98,7 +123,7 @@ static void row_sum(const struct conv *conv, const struct output_row *row,
                 if (in_z < 0 || in_y < 0)
                     continue;
                 line_add(
-                    conv, &terms,
+                    conv, taps, &terms,
                     image + c * problem->x.channel + in_z * problem->x.axis[2] +
                         in_y * problem->x.axis[1],
                     weight + c * problem->weight_channel +
@@ -116,6 +141,8 @@ static void rows_sum(const void *context, int64_t first, int64_t end)
     const int64_t *lengths = conv->out_lengths;
     int64_t channels = problem->groups * problem->rows;
     float y[CHUNK], space[CHUNK];
+    struct taps taps;
+    taps_init(&taps, &problem->window.axis[0]);
     for (int64_t task = first; task < end; task++) {
         int64_t plane = task / (lengths[1] * lengths[2]);
         const struct output_row row = {plane / channels, plane % channels,
@@ -126,7 +153,7 @@ static void rows_sum(const void *context, int64_t first, int64_t end)
         for (int64_t x = 0; x < lengths[0]; x += CHUNK) {
             int64_t n = min64(CHUNK, lengths[0] - x);
             int64_t at = (row.z * lengths[1] + row.y) * lengths[0] + x;
-            row_sum(conv, &row, y, x, n);
+            row_sum(conv, &taps, &row, y, x, n);
             conv_epilogue(conv, y, row.image, row.channel, at, n, space);
             conv_copy(conv, CONV_SCATTER, y, channel, &problem->out, at, n);
         }
