@@ -100,8 +100,8 @@ INLINE uint key_end(uint first_query, const struct attention_params *p)
     return end < 0 ? 0 : (uint)end;
 }
 
-/* What a work-item knows about its query: the sum of the weights so far, and
- * the largest score, to which they refer. */
+/* The sum of a query's weights so far, and its largest score so far. Weights
+ * are e^(score - largest). */
 struct query_state {
     float total, largest;
 };

@@ -161,7 +161,8 @@ KERNEL void conv_direct(__global float *out, __global const float *x,
 #define A_READS (TILE_M * K_TILE / GROUP_SIZE)
 #define B_READS (TILE_N * K_TILE / GROUP_SIZE)
 
-/* Where the steps of a k_tile read. */
+/* For each step of a k_tile: the offset of its tap in the weight, the offset of
+ * its channel in the input, and the distance of its tap from tap 0. */
 struct tap_table {
     long weight[K_TILE], channel[K_TILE];
     int shift[3][K_TILE];

@@ -63,8 +63,9 @@ bool node_runs_on_device(const struct graph *graph,
 bool node_activation(const struct graph *graph, const struct graph_node *node,
                      uint32_t *out_op, double *out_parameters);
 
-/* Reads the activation of a FusedConv node, TANDEM_OP_INVALID if there is none.
- * Returns false if Tandem does not have it. */
+/* Sets *out_op to the activation of a FusedConv node and out_parameters[0] and
+ * [1] to its attributes. If the node has no activation, *out_op is
+ * TANDEM_OP_INVALID. Returns false if Tandem does not have the activation. */
 bool fused_conv_activation(const struct graph_node *node, uint32_t *out_op,
                            double *out_parameters);
 

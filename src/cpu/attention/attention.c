@@ -14,11 +14,11 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/blas_multiply.h"
 #include "cpu/kernels/elementwise.h"
+#include "cpu/threads/slots.h"
 
 /* Maximum numbers of queries and keys of a block. */
 #define QUERIES 64
 #define KEYS 256
-#define LINE_FLOATS 16
 
 /* A matrix with contiguous rows. */
 struct matrix {
@@ -199,9 +199,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
 {
     const struct attention_job *job = context;
     const struct attention *a = &job->attention;
-    int64_t slot = 0;
-    while (atomic_exchange(&job->slot_taken[slot], 1) != 0)
-        slot = slot + 1 < job->threads ? slot + 1 : 0;
+    int64_t slot = slot_take(job->slot_taken, job->threads);
     float *space = job->slots + slot * job->slot_floats;
     for (int64_t task = first; task < end; task++) {
         int64_t rest = task / job->query_blocks;
@@ -218,12 +216,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
                            &a->q, block.first, block.count, a->width, space);
         block_run(job, &block);
     }
-    atomic_store(&job->slot_taken[slot], 0);
-}
-
-static int64_t round_to_lines(int64_t floats)
-{
-    return ceil_div(floats, LINE_FLOATS) * LINE_FLOATS;
+    slot_return(job->slot_taken, slot);
 }
 
 uint64_t attention_prepare(struct attention_job *job, const struct work *work)

@@ -25,7 +25,7 @@ struct attention_job {
 };
 
 /* Describes a checked call.  Returns the size of the workspace in bytes, or 0
- * if the output is empty. */
+ * if the output is empty.  The caller owns the workspace. */
 uint64_t attention_prepare(struct attention_job *job, const struct work *work);
 void attention_run(struct attention_job *job, void *workspace);
 

@@ -58,8 +58,8 @@ struct conv_job {
     atomic_uchar *slot_taken; /* for each slot, 1 if it is in use */
 };
 
-/* Divides the convolution into blocks. Returns the size of the workspace in
- * bytes. */
+/* Divides the convolution into blocks.  `conv` must outlive the job.  Returns
+ * the size of the workspace in bytes; the caller owns the workspace. */
 uint64_t conv_gemm_prepare(struct conv_job *job, const struct conv *conv);
 void conv_gemm_run(struct conv_job *job, void *workspace);
 

@@ -13,6 +13,7 @@
 #include "cpu/gemm/blas_multiply.h"
 #include "cpu/conv/conv.h"
 #include "cpu/kernels/elementwise.h"
+#include "cpu/threads/slots.h"
 
 /* Target size of the patches of a block, in floats, so that they stay in the
  * cache, and limits of the number of columns. */
@@ -22,7 +23,6 @@
 #define COLUMN_MULTIPLE 16
 /* Blocks have at least this many output channels, or all. */
 #define MIN_ROWS 32
-#define LINE_FLOATS 16
 
 /* A block of the output. */
 struct conv_block {
@@ -185,9 +185,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
 {
     const struct conv_job *job = context;
     const struct conv_problem *problem = &job->conv->problem;
-    int64_t slot = 0;
-    while (atomic_exchange(&job->slot_taken[slot], 1) != 0)
-        slot = slot + 1 < job->threads ? slot + 1 : 0;
+    int64_t slot = slot_take(job->slot_taken, job->threads);
     for (int64_t task = first; task < end; task++) {
         int64_t rest = task / job->row_blocks;
         struct conv_block block = {.row = task % job->row_blocks * job->rows,
@@ -200,7 +198,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
         block.columns = min64(job->columns, problem->columns - block.column);
         block_run(job, &block, job->slots + slot * job->slot_floats);
     }
-    atomic_store(&job->slot_taken[slot], 0);
+    slot_return(job->slot_taken, slot);
 }
 
 /* ---- preparation -------------------------------------------------------- */
@@ -294,11 +292,6 @@ static void weight_rows_copy(const void *context, int64_t first, int64_t end)
                     to += axes[0].kernel;
                 }
     }
-}
-
-static int64_t round_to_lines(int64_t floats)
-{
-    return ceil_div(floats, LINE_FLOATS) * LINE_FLOATS;
 }
 
 uint64_t conv_gemm_prepare(struct conv_job *job, const struct conv *conv)

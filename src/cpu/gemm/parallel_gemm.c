@@ -12,6 +12,7 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/blas_multiply.h"
 #include "cpu/gemm/gemm.h"
+#include "cpu/threads/slots.h"
 
 /* Block height and width are multiples of these values, to suit the CBLAS. */
 #define BLOCK_ROW_MULTIPLE 8
@@ -31,7 +32,6 @@
 #define MIN_SPLIT_K 4096
 #define MIN_SPLIT_DEPTH 1024
 #define MAX_SPLITS 64
-#define CACHE_LINE_FLOATS 16
 
 /* The block of `c` that one task computes from one range of k. */
 struct block {
@@ -192,9 +192,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
 {
     const struct gemm_job *job = context;
     bool multiplies = job->gemm->k > 0 && (float)job->gemm->alpha != 0;
-    int64_t slot = 0;
-    while (atomic_exchange(&job->slot_taken[slot], 1) != 0)
-        slot = slot + 1 < job->threads ? slot + 1 : 0;
+    int64_t slot = slot_take(job->slot_taken, job->threads);
     for (int64_t index = first; index < end; index++) {
         struct block block = block_of(job, index, slot);
         block_begin(&block, !multiplies);
@@ -203,7 +201,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
         if (block.is_unsplit)
             block_finish(&block);
     }
-    atomic_store(&job->slot_taken[slot], 0);
+    slot_return(job->slot_taken, slot);
 }
 
 /* Thread-pool function.  Each task computes one row of one result matrix of the
@@ -306,11 +304,6 @@ static void split_k_choose(struct gemm_job *job, bool allowed)
         return;
     job->depth = max64(ceil_div(gemm->k, MAX_SPLITS), MIN_SPLIT_DEPTH);
     job->splits = ceil_div(gemm->k, job->depth);
-}
-
-static int64_t round_to_lines(int64_t elements)
-{
-    return ceil_div(elements, CACHE_LINE_FLOATS) * CACHE_LINE_FLOATS;
 }
 
 /* Computes the sizes of the parts of the workspace.  The workspace holds one
