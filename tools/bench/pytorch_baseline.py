@@ -315,8 +315,41 @@ def view_run(torch, row, device):
     return lambda: torch.add(a, b, out=out)
 
 
+def word_number(row, word, otherwise):
+    """Returns the number after a word of the detail."""
+    for part in row["detail"].split():
+        if part.startswith(word) and part[len(word):].isdigit():
+            return int(part[len(word):])
+    return otherwise
+
+
+def layer_run(torch, row, device):
+    """Returns the run of a row of the suite layers (layer_case.h)."""
+    f, shape = torch.nn.functional, row["shape"]
+    if row["op"] == "max_pool":
+        x = torch.rand(*shape, device=device)
+        return lambda: f.max_pool2d(x, 3, 2, 1)
+    if row["op"] == "attention":
+        keys = shape[:2] + [word_number(row, "keys", shape[2])] + shape[3:]
+        q, k, v = (torch.rand(*s, device=device) for s in (shape, keys, keys))
+        causal = row["detail"] == "causal"
+        return lambda: f.scaled_dot_product_attention(
+            q, k, v, is_causal=causal, scale=0.125)
+    if row["op"] != "conv":
+        return None
+    window, groups = word_number(row, "k", 1), word_number(row, "g", 1)
+    outputs = word_number(row, "m", 1)
+    x = torch.rand(*shape, device=device)
+    w = torch.rand(outputs, shape[1] // groups, window, window, device=device)
+    bias = torch.rand(outputs, device=device)
+    stride, padding = word_number(row, "s", 1), word_number(row, "p", 0)
+    return lambda: f.conv2d(x, w, bias, stride, padding, 1, groups)
+
+
 def plain_run(torch, row, device):
     """Returns the run of an operator row, or None if PyTorch lacks it."""
+    if row["suite"] == "layers":
+        return layer_run(torch, row, device)
     if row["op"] == "add" and row["detail"]:
         return view_run(torch, row, device)
     if row["op"] in LABELLED:
@@ -398,7 +431,7 @@ def add_side(row, side, error):
     row["implementations"].append(side)
     if error is not None:
         row.setdefault("error", {})[side["name"]] = error
-    if row["suite"] in ("gemm", "user-cases"):
+    if row["suite"] in ("gemm", "layers", "user-cases"):
         names = [s["name"] for s in row["implementations"]]
         if side["name"] == "PyTorch CUDA" or (
                 "upper_bound" not in row and "PyTorch CUDA" not in names):

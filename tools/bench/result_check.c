@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "bench.h"
+#include "layer_case.h"
 
 #include <math.h>
 
@@ -281,6 +282,9 @@ static double expected(const struct op_case *c, uint32_t output, uint64_t index)
         return expected_max_pool(c, index);
     case TANDEM_CLASS_CROSS_ENTROPY:
         return expected_cross_entropy(c, index);
+    case TANDEM_CLASS_CONV:
+    case TANDEM_CLASS_ATTENTION:
+        return layer_expected(c, index);
     case TANDEM_CLASS_OPTIMIZER:
         return expected_step(c, output, index);
     default:
@@ -321,7 +325,9 @@ static uint64_t checked_elements(const struct op_case *c)
         inputs += desc_elements(&c->in[i]);
     if (inputs > 8 * elements || c->info->op_class == TANDEM_CLASS_SOFTMAX ||
         c->info->op_class == TANDEM_CLASS_NORM ||
-        c->info->op_class == TANDEM_CLASS_GEMM)
+        c->info->op_class == TANDEM_CLASS_GEMM ||
+        c->info->op_class == TANDEM_CLASS_CONV ||
+        c->info->op_class == TANDEM_CLASS_ATTENTION)
         count = CHECKED_SLOW;
     return (double)count < elements ? count : (uint64_t)elements;
 }

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include "bench.h"
+#include "layer_case.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ bool bench_case(struct bench *bench, const struct row *row, struct op_case *c)
         return false;
     }
     take_axes(row, c);
+    layer_case_apply(row, c);
     return true;
 }
 
