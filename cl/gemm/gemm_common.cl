@@ -83,25 +83,25 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
 }
 
 /* If `inside` is true, applies the epilogue to a sum and stores the result at
- * c. Tests conditions that are the same in all work-items first, because PoCL's
+ * c. `old_at` points to the element that beta multiplies. Tests conditions that are the same in all work-items first, because PoCL's
  * vectorizer otherwise stores elements beyond the edge of c. */
-INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *bias,
-                               bool inside, float sum,
+INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *old_at,
+                               __global const C_T *bias, bool inside, float sum,
                                const struct gemm_params *p)
 {
     float old = 0.0f, bias_value = 0.0f;
     if ((p->flags & HAS_BIAS) != 0 && inside)
         bias_value = C_TO_F32(*bias);
     if (p->beta != 0.0f && inside)
-        old = C_TO_F32(*c);
+        old = C_TO_F32(*old_at);
     sum = epilogue(sum, old, bias_value, p);
     if (inside)
         *c = C_FROM_F32(sum);
 }
 
 /* Like epilogue_scalar_if, for the sums of four neighbouring elements. */
-INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
-                             bool inside, float4 sum,
+INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *old_at,
+                             __global const C_T *bias, bool inside, float4 sum,
                              const struct gemm_params *p)
 {
     float4 old = (float4)(0.0f), bias_value = (float4)(0.0f);
@@ -111,7 +111,7 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
             (float4)(C_TO_F32(bias[0]), C_TO_F32(bias[step]),
                      C_TO_F32(bias[2 * step]), C_TO_F32(bias[3 * step]));
     if (p->beta != 0.0f && inside)
-        old = C_TO_F32_VEC4(*(__global const C_T4 *)c);
+        old = C_TO_F32_VEC4(*(__global const C_T4 *)old_at);
     sum.s0 = epilogue(sum.s0, old.s0, bias_value.s0, p);
     sum.s1 = epilogue(sum.s1, old.s1, bias_value.s1, p);
     sum.s2 = epilogue(sum.s2, old.s2, bias_value.s2, p);
@@ -127,19 +127,22 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *bias,
     ((long)p->bias_offset + (long)row * p->bias_row +                          \
      (long)column * p->bias_column)
 
-/* Applies the epilogue to the sum of one element, or of four neighbours, and
- * stores the result in c. */
-INLINE void epilogue_scalar(__global C_T *c, __global const C_T *bias,
-                            uint batch, uint row, uint column, float sum,
+/* Apply the epilogue to the sum of one element, or of four neighbours, and
+ * store the result in c. `old` has the element that beta multiplies at the same
+ * offset as c. */
+INLINE void epilogue_scalar(__global C_T *c, __global const C_T *old,
+                            __global const C_T *bias, uint batch, uint row, uint column, float sum,
                             const struct gemm_params *p)
 {
-    epilogue_scalar_if(c + C_OFFSET, bias + BIAS_OFFSET, true, sum, p);
+    epilogue_scalar_if(c + C_OFFSET, old + C_OFFSET, bias + BIAS_OFFSET, true,
+                       sum, p);
 }
-INLINE void epilogue_vec4(__global C_T *c, __global const C_T *bias, uint batch,
-                          uint row, uint column, float4 sum,
+INLINE void epilogue_vec4(__global C_T *c, __global const C_T *old,
+                          __global const C_T *bias, uint batch, uint row, uint column, float4 sum,
                           const struct gemm_params *p)
 {
-    epilogue_vec4_if(c + C_OFFSET, bias + BIAS_OFFSET, true, sum, p);
+    epilogue_vec4_if(c + C_OFFSET, old + C_OFFSET, bias + BIAS_OFFSET, true, sum,
+                     p);
 }
 
 /* Offset of an element in the partials, for partials that are stored as
@@ -159,19 +162,19 @@ INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
 /* Applies the epilogue to four neighbouring sums of a row. Stores the results
  * that are inside c. Tests C_IS_VEC4 first, because the flag is the same in all
  * work-items; see epilogue_scalar_if. */
-INLINE void epilogue_clipped(__global C_T *c, __global const C_T *bias,
-                             uint batch, uint row, uint column, float4 sum,
+INLINE void epilogue_clipped(__global C_T *c, __global const C_T *old,
+                             __global const C_T *bias, uint batch, uint row, uint column, float4 sum,
                              const struct gemm_params *p)
 {
     uint left = columns_left(row, column, p);
     if (p->flags & C_IS_VEC4) {
         if (left > 0)
-            epilogue_vec4(c, bias, batch, row, column, sum, p);
+            epilogue_vec4(c, old, bias, batch, row, column, sum, p);
     } else {
 #pragma unroll 1
         for (uint e = 0; e < 4; ++e)
             if (e < left)
-                epilogue_scalar(c, bias, batch, row, column + e,
+                epilogue_scalar(c, old, bias, batch, row, column + e,
                                 ELEMENT(sum, e), p);
     }
 }
@@ -188,7 +191,7 @@ INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 /* Stores four neighbouring sums of a tile, the first one at row y and column x,
  * in c or in the partials. tile_uses_vec4 must be true. */
 INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
-                            __global const C_T *bias, const struct tile *tile,
+                            __global const C_T *old, __global const C_T *bias, const struct tile *tile,
                             uint y, uint x, float4 sum,
                             const struct gemm_params *p)
 {
@@ -197,7 +200,7 @@ INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
     partial += p->partial_offset;
     if (!tile->is_split) {
         if (left > 0)
-            epilogue_vec4(c, bias, tile->batch, row, column, sum, p);
+            epilogue_vec4(c, old, bias, tile->batch, row, column, sum, p);
     } else if (p->unsplit_tiles > 0) {
         if (left > 0)
             *(__global float4 *)(partial + TILE_PARTIAL_OFFSET) = sum;
@@ -208,7 +211,7 @@ INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
 
 /* Stores the sum of a tile's element (y, x). tile_uses_vec4 must be false. */
 INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
-                              __global const C_T *bias, const struct tile *tile,
+                              __global const C_T *old, __global const C_T *bias, const struct tile *tile,
                               uint y, uint x, float sum,
                               const struct gemm_params *p)
 {
@@ -216,7 +219,7 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
     uint left = columns_left(row, column, p);
     if (!tile->is_split) {
         if (left > 0)
-            epilogue_scalar(c, bias, tile->batch, row, column, sum, p);
+            epilogue_scalar(c, old, bias, tile->batch, row, column, sum, p);
     } else if (left > 0) {
         partial[p->partial_offset + MATRIX_PARTIAL_OFFSET(tile)] = sum;
     }
@@ -224,17 +227,17 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
 
 /* Stores four neighbouring sums of a tile's row, except those outside c. */
 INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
-                               __global const C_T *bias,
+                               __global const C_T *old, __global const C_T *bias,
                                const struct tile *tile, uint y, uint x,
                                float4 sum, const struct gemm_params *p)
 {
     if (tile_uses_vec4(tile, p)) {
-        tile_store_vec4(c, partial, bias, tile, y, x, sum, p);
+        tile_store_vec4(c, partial, old, bias, tile, y, x, sum, p);
         return;
     }
 #pragma unroll 1
     for (uint e = 0; e < 4; ++e)
-        tile_store_scalar(c, partial, bias, tile, y, x + e, ELEMENT(sum, e), p);
+        tile_store_scalar(c, partial, old, bias, tile, y, x + e, ELEMENT(sum, e), p);
 }
 #endif
 

@@ -6,7 +6,8 @@
 #include "common/params.cl"
 
 /* Parameters of a GEMM with row-major c: c = ACTIVATION(alpha * a * b + beta *
- * c + bias).
+ * old + bias). `old` is what c holds before, or another matrix with the strides
+ * of c.
  *
  * Stream-K: one work-group computes each of the first unsplit_tiles tiles. For
  * the last split_tiles tiles, k is split into `splits` ranges. A work-group
@@ -18,6 +19,7 @@ struct gemm_params {
     uint64_t partial_offset, nonfinite_flags_offset;
     uint64_t tensor_maps_offset; /* in uints; only for gemm_wgmma.cl */
     uint64_t c_elements;         /* number of elements of c: batch * m * n */
+    uint64_t old_offset;         /* of `old` */
     int64_t a_ld, b_ld, c_ld, a_batch, b_batch, c_batch;
     int64_t bias_row,
         bias_column; /* strides of bias: 1, or 0 to broadcast bias */
@@ -35,7 +37,7 @@ struct gemm_params {
     uint32_t promote_interval;
     uint64_t promoted_offset;
 };
-PARAMS_SIZE(gemm_params, 216);
+PARAMS_SIZE(gemm_params, 224);
 
 /* Flag: bias is added. */
 #define HAS_BIAS 1u

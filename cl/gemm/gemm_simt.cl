@@ -2,7 +2,8 @@
 /* GEMM in plain OpenCL C. A work-group of 8 x 16 work-items computes a tile of
  * the result. Each work-item computes ITEM_M x ITEM_N elements of the tile. A
  * k_tile is the part of `a` and `b` for K_TILE steps of k. While one k_tile is
- * multiplied in local memory, the next one is loaded into registers. */
+ * multiplied in local memory, the next one is loaded into registers. With
+ * PATCHES, `b` are patches of a tensor (patches.cl). */
 #ifndef ITEM_M
 #define ITEM_M 8
 #define ITEM_N 4
@@ -24,7 +25,13 @@
 #define ITEM_COLUMNS_PER_GROUP 16
 #define TILE_M (ITEM_ROWS_PER_GROUP * ITEM_M)
 #define TILE_N (ITEM_COLUMNS_PER_GROUP * ITEM_N)
+#ifndef PATCHES
+#define PATCHES 0
+#endif
 #include "gemm/gemm_common.cl"
+#if PATCHES
+#include "gemm/patches.cl"
+#endif
 
 /* Row strides, in elements, of k_tiles in local memory. A padding of four
  * elements avoids bank conflicts in the columns of a k_tile. */
@@ -57,8 +64,14 @@ typedef float4 vector4_t;
              : (id + (r)*GROUP_SIZE) % (K_TILE / (width)) * (width))
 #define A_ROW(r) MN_OF(A_MN_MAJOR, TILE_M, A_VECTOR, r)
 #define A_K(r) K_OF(A_MN_MAJOR, TILE_M, A_VECTOR, r)
+#if PATCHES
+/* A work-item reads neighbouring rows of one column. */
+#define B_COLUMN(r) (id % TILE_N)
+#define B_K(r) (id / TILE_N * B_READS + (r))
+#else
 #define B_COLUMN(r) MN_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
 #define B_K(r) K_OF(B_MN_MAJOR, TILE_N, B_VECTOR, r)
+#endif
 
 /* Stores `x`, the elements of one read, in the k_tile, which is MN-major. */
 #define STORE_READ1(k_tile, outer, o, k, x) k_tile[k][o] = (x)
@@ -82,12 +95,13 @@ typedef float4 vector4_t;
  * For other operands, each read has its own pointer, or an offset if pointers
  * would take too many registers. Reads past the edge load the last element. */
 #define A_HAS_CONSTANT_PITCH (A_MN_MAJOR && A_VECTOR == 1 && A_READS > 8)
-#define B_HAS_CONSTANT_PITCH (B_MN_MAJOR && B_VECTOR == 1 && B_READS > 8)
+#define B_HAS_CONSTANT_PITCH                                                   \
+    (!PATCHES && B_MN_MAJOR && B_VECTOR == 1 && B_READS > 8)
 #define READ_DISTANCE(size, width, r, pitch)                                   \
     ((long)((r) / RUNS_PER_LINE(size, width)) * (pitch) +                      \
      (r) % RUNS_PER_LINE(size, width) * RUN_LENGTH(size, width))
 #if (A_HAS_CONSTANT_PITCH ? 0 : A_READS) +                                     \
-        (B_HAS_CONSTANT_PITCH ? 0 : B_READS) <=                                \
+        (B_HAS_CONSTANT_PITCH || PATCHES ? 0 : B_READS) <=                     \
     4
 #define DECLARE_SOURCES(at, reads) __global const AB_T *at[reads]
 #define SOURCE_INIT(from, offset) ((from) + (offset))
@@ -130,6 +144,22 @@ typedef float4 vector4_t;
                 a_next[r_] = A_READ(r_);                                       \
         }                                                                      \
         A_ADVANCE();                                                           \
+        PREFETCH_B(k_);                                                        \
+    } while (0)
+#if PATCHES
+#define PREFETCH_B(k_)                                                         \
+    do {                                                                       \
+        struct patch_row row_ = patch_row_of((k_) + B_K(0), &patches);         \
+        REPEAT (r_, B_READS) {                                                 \
+            b_next[r_] = 0.0f;                                                 \
+            if ((k_) + B_K(r_) < end && patch_is_inside(&window, &row_))       \
+                b_next[r_] = LOAD1(b + (window.offset + row_.offset));         \
+            patch_row_next(&row_, &patches);                                   \
+        }                                                                      \
+    } while (0)
+#else
+#define PREFETCH_B(k_)                                                         \
+    do {                                                                       \
         REPEAT (r_, B_READS) {                                                 \
             b_next[r_] = (VECTOR_T(B_VECTOR))(0.0f);                           \
             if ((k_) + B_K(r_) < end && B_IN_RANGE(r_))                        \
@@ -137,6 +167,7 @@ typedef float4 vector4_t;
         }                                                                      \
         B_ADVANCE();                                                           \
     } while (0)
+#endif
 
 #define STORE_K_TILE(slot_)                                                    \
     do {                                                                       \
@@ -225,7 +256,7 @@ INLINE struct store_position store_position_get(const struct tile *tile,
 /* Stores the rows of a pass, which are in local memory. The pass begins at row
  * `first` of the tile. Each store has `width` elements, 4 or 1. */
 INLINE void store_rows(__global C_T *c, __global float *partial,
-                       __global const C_T *bias, const struct tile *tile,
+                       __global const C_T *old, __global const C_T *bias, const struct tile *tile,
                        uint first, __local const float *shared,
                        const uint width, const struct gemm_params *p)
 {
@@ -238,6 +269,7 @@ INLINE void store_rows(__global C_T *c, __global float *partial,
     shared += get_local_id(0) * width;
     partial += s.partial;
     c += s.c;
+    old += s.c;
     bias += s.bias;
     if (tile->is_split) {
 #pragma unroll 1
@@ -255,11 +287,12 @@ INLINE void store_rows(__global C_T *c, __global float *partial,
         REPEAT (i, STORES_AT_ONCE) {
             const bool inside = y + i * row_step < s.left;
             if (width == 4)
-                epilogue_vec4_if(c, bias, inside,
+                epilogue_vec4_if(c, old, bias, inside,
                                  *(__local const float4 *)shared, p);
             else
-                epilogue_scalar_if(c, bias, inside, *shared, p);
+                epilogue_scalar_if(c, old, bias, inside, *shared, p);
             c += c_step;
+            old += c_step;
             bias += bias_step;
             shared += GROUP_SIZE * width;
         }
@@ -268,6 +301,7 @@ INLINE void store_rows(__global C_T *c, __global float *partial,
 
 /* Stores a tile through local memory, 32 rows at a time, to coalesce writes. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
+                              __global const C_T *old,
                               __global const C_T *bias,
                               const struct tile *tile, float (*sum)[ITEM_N],
                               __local float *shared, uint y, uint x,
@@ -287,10 +321,10 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
                              sum[i + row][j + 2], sum[i + row][j + 3]);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (tile_uses_vec4(tile, p))
-            store_rows(c, partial, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
+            store_rows(c, partial, old, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
                        4, p);
         else
-            store_rows(c, partial, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
+            store_rows(c, partial, old, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
                        1, p);
     }
 }
@@ -401,8 +435,18 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
                       __global const AB_T *a, __global const AB_T *b,
                       __global const C_T *bias,
                       __global const uint *nonfinite_flags,
+#if PATCHES
+                      __global const C_T *old,
+                      const struct patches_gemm_params all)
+{
+    const struct gemm_params p = all.gemm;
+    const struct patches_params patches = all.patches;
+    old += (long)p.old_offset - (long)p.c_offset;
+#else
                       const struct gemm_params p)
 {
+    __global const C_T *old = c;
+#endif
     __local float a_tiles[2][K_TILE][A_PITCH] __attribute__((aligned(16)));
     __local float b_tiles[2][K_TILE][B_PITCH] __attribute__((aligned(16)));
     __local uint edge[2];
@@ -420,11 +464,18 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     VECTOR_T(A_VECTOR) a_next[A_READS];
     VECTOR_T(B_VECTOR) b_next[B_READS];
     uint last_m = ((p.m - 1) & ~(A_MN_MAJOR ? A_VECTOR - 1u : 0u)) - first_m;
+#if !PATCHES
     uint last_n = ((p.n - 1) & ~(B_MN_MAJOR ? B_VECTOR - 1u : 0u)) - first_n;
+#endif
     a += (long)p.a_offset + (long)tile.batch * p.a_batch +
          OFFSET_AT(A_MN_MAJOR, p.a_ld, first_m, begin);
-    b += (long)p.b_offset + (long)tile.batch * p.b_batch +
-         OFFSET_AT(B_MN_MAJOR, p.b_ld, first_n, begin);
+    b += (long)p.b_offset + (long)tile.batch * p.b_batch;
+#if PATCHES
+    const struct window window =
+        window_of(first_n + B_COLUMN(0), first_n + B_COLUMN(0) < p.n, &patches);
+#else
+    b += OFFSET_AT(B_MN_MAJOR, p.b_ld, first_n, begin);
+#endif
 #if A_HAS_CONSTANT_PITCH
     a += (long)(A_K(0) * (uint)p.a_ld + A_ROW(0));
     const long a_pitch = GROUP_SIZE / RUN_LENGTH(TILE_M, A_VECTOR) * p.a_ld;
@@ -439,7 +490,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
 #if B_HAS_CONSTANT_PITCH
     b += (long)(B_K(0) * (uint)p.b_ld + B_COLUMN(0));
     const long b_pitch = GROUP_SIZE / RUN_LENGTH(TILE_N, B_VECTOR) * p.b_ld;
-#else
+#elif !PATCHES
     DECLARE_SOURCES(b_source, B_READS);
     REPEAT (r, B_READS) {
         uint n = min((uint)B_COLUMN(r), last_n), k = B_K(r);
@@ -448,7 +499,9 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     }
 #endif
     const long a_step = A_MN_MAJOR ? K_TILE * p.a_ld : K_TILE;
+#if !PATCHES
     const long b_step = B_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;
+#endif
 
     /* A warp is 4 x 8 work-items. They are ordered so that each half of a warp
      * reads few different addresses of local memory. */
@@ -498,5 +551,5 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
         accumulate(sum, total);
 
     /* store_tile reuses the memory of a_tiles, which has room for 32 rows. */
-    store_tile(c, partial, bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
+    store_tile(c, partial, old, bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
 }

@@ -409,7 +409,7 @@ INLINE void store_block(__global C_T *c, __global float *partial,
         if (p->flags & STORES_PARTIALS)
             partial[p->partial_offset + MATRIX_PARTIAL_OFFSET(&tile)] = sum;
         else
-            epilogue_scalar(c, bias, tile.batch, row, column, sum, p);
+            epilogue_scalar(c, c, bias, tile.batch, row, column, sum, p);
     }
 }
 

@@ -5,7 +5,8 @@
  * high. Tensor cores truncate sums. A sum on tensor cores therefore covers only
  * 16 steps of k, and these sums are added up in f32. Each line (contiguous row
  * or column) of `a` and `b` is aligned to four elements. Lines of MN-major
- * operands are padded to a multiple of four.
+ * operands are padded to a multiple of four. With PATCHES, `b` are patches of a
+ * tensor (patches.cl), which are read element by element.
  *
  * All elements are multiplied by 2^36, so that the smallest ones have a low
  * part. A sum is not finite if an element is infinite or NaN, or if an element
@@ -20,7 +21,13 @@
 #define WARP_M 64
 #define WARP_N 32
 #endif
+#ifndef PATCHES
+#define PATCHES 0
+#endif
 #include "gemm/gemm_common.cl"
+#if PATCHES
+#include "gemm/patches.cl"
+#endif
 #include "nvidia/ptx_sm80.cl"
 
 #define K_TILE 16
@@ -104,18 +111,40 @@ static inline void split_truncate(uint x, uint *high, uint *low)
                     BYTES_BEFORE_END(A_MN_MAJOR,                               \
                                      (k_) + READ_K(A_MN_MAJOR, TILE_M, r_)));  \
             }                                                                  \
-            REPEAT (r_, B_READS) {                                             \
-                copy_async(                                                    \
-                    b_target[r_] + (stage_)*B_STAGE * 4,                       \
-                    SOURCE(b, b_source[r_]),                                   \
-                    BYTES_BEFORE_END(B_MN_MAJOR,                               \
-                                     (k_) + READ_K(B_MN_MAJOR, TILE_N, r_)));  \
-            }                                                                  \
+            PREFETCH_B(k_, stage_);                                            \
         }                                                                      \
         ADVANCE(a, a_source, A_READS, a_step);                                 \
-        ADVANCE(b, b_source, B_READS, b_step);                                 \
+        ADVANCE_B();                                                           \
         copies_commit();                                                       \
     } while (0)
+#if PATCHES
+/* A work-item reads the rows of one column. */
+#define PREFETCH_B(k_, stage_)                                                 \
+    do {                                                                       \
+        struct patch_row row_ = patch_row_of(k_, &patches);                    \
+        REPEAT (r_, K_TILE) {                                                  \
+            bool inside_ =                                                     \
+                (k_) + r_ < end && patch_is_inside(&window, &row_);            \
+            copy_word_async(b_target + ((stage_)*B_STAGE + r_ * B_PITCH) * 4,  \
+                            b + (inside_ ? window.offset + row_.offset : 0),   \
+                            inside_ ? 4 : 0);                                  \
+            patch_row_next(&row_, &patches);                                   \
+        }                                                                      \
+    } while (0)
+#define ADVANCE_B() (void)0
+#else
+#define PREFETCH_B(k_, stage_)                                                 \
+    do {                                                                       \
+        REPEAT (r_, B_READS) {                                                 \
+            copy_async(b_target[r_] + (stage_)*B_STAGE * 4,                    \
+                       SOURCE(b, b_source[r_]),                                \
+                       BYTES_BEFORE_END(B_MN_MAJOR,                            \
+                                        (k_) +                                 \
+                                            READ_K(B_MN_MAJOR, TILE_N, r_)));  \
+        }                                                                      \
+    } while (0)
+#define ADVANCE_B() ADVANCE(b, b_source, B_READS, b_step)
+#endif
 
 /* For the mma instruction, a work-item loads two rows of each block of `a` and
  * one column of each block of `b`. Any assignment of the warp's rows and
@@ -215,6 +244,7 @@ static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
 
 /* Stores a tile through local memory, 16 rows of each warp at a time. */
 static inline void store_tile(__global C_T *c, __global float *partial,
+                              __global const C_T *old,
                               __global const C_T *bias,
                               const struct tile *tile,
                               float (*sum)[BLOCKS_N][4], __local float *shared,
@@ -254,10 +284,10 @@ static inline void store_tile(__global C_T *c, __global float *partial,
             uint y = row / 16 * WARP_M + A_ROW(i, row % 16 / 8, row % 8);
             __local const float *from = shared + row * OUT_PITCH + column;
             if (uses_vec4)
-                tile_store_vec4(c, partial, bias, tile, y, column,
+                tile_store_vec4(c, partial, old, bias, tile, y, column,
                                 *(__local const float4 *)from, p);
             else
-                tile_store_scalar(c, partial, bias, tile, y, column, *from, p);
+                tile_store_scalar(c, partial, old, bias, tile, y, column, *from, p);
         }
     }
 }
@@ -266,8 +296,18 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
                         __global const float *a, __global const float *b,
                         __global const C_T *bias,
                         __global uint *nonfinite_flags,
+#if PATCHES
+                        __global const C_T *old,
+                        const struct patches_gemm_params all)
+{
+    const struct gemm_params p = all.gemm;
+    const struct patches_params patches = all.patches;
+    old += (long)p.old_offset - (long)p.c_offset;
+#else
                         const struct gemm_params p)
 {
+    __global const C_T *old = c;
+#endif
     __local float shared[STAGES * (A_STAGE + B_STAGE)]
         __attribute__((aligned(128)));
     __local uint nonfinite;
@@ -279,18 +319,25 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
     uint begin = tile.begin, end = tile.end;
     const long a_step = A_MN_MAJOR ? K_TILE * p.a_ld : K_TILE;
+#if !PATCHES
     const long b_step = B_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;
-    const uint last_m = ((p.m - 1) & (A_MN_MAJOR ? ~3u : ~0u)) - first_m;
     const uint last_n = ((p.n - 1) & (B_MN_MAJOR ? ~3u : ~0u)) - first_n;
+#endif
+    const uint last_m = ((p.m - 1) & (A_MN_MAJOR ? ~3u : ~0u)) - first_m;
     a += (long)p.a_offset + (long)tile.batch * p.a_batch +
          OFFSET_AT(A_MN_MAJOR, p.a_ld, (long)first_m, (long)begin);
-    b += (long)p.b_offset + (long)tile.batch * p.b_batch +
-         OFFSET_AT(B_MN_MAJOR, p.b_ld, (long)first_n, (long)begin);
+    b += (long)p.b_offset + (long)tile.batch * p.b_batch;
+#if PATCHES
+    const uint column = first_n + id;
+    const struct window window = window_of(column, column < p.n, &patches);
+    const uint b_target = b_base + B_AT(id, 0) * 4;
+#else
+    b += OFFSET_AT(B_MN_MAJOR, p.b_ld, (long)first_n, (long)begin);
+#endif
 
     /* Reads past the last row load that row. Their results are not stored. */
     DECLARE_SOURCES(a_source, A_READS);
-    DECLARE_SOURCES(b_source, B_READS);
-    uint a_target[A_READS], b_target[B_READS];
+    uint a_target[A_READS];
     REPEAT (r, A_READS) {
         uint row = READ_ROW(A_MN_MAJOR, TILE_M, r),
              k = READ_K(A_MN_MAJOR, TILE_M, r);
@@ -298,6 +345,9 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
             a, OFFSET_AT(A_MN_MAJOR, (uint)p.a_ld, min(row, last_m), k));
         a_target[r] = a_base + A_AT(row, k) * 4;
     }
+#if !PATCHES
+    DECLARE_SOURCES(b_source, B_READS);
+    uint b_target[B_READS];
     REPEAT (r, B_READS) {
         uint row = READ_ROW(B_MN_MAJOR, TILE_N, r),
              k = READ_K(B_MN_MAJOR, TILE_N, r);
@@ -305,6 +355,7 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
             b, OFFSET_AT(B_MN_MAJOR, (uint)p.b_ld, min(row, last_n), k));
         b_target[r] = b_base + B_AT(row, k) * 4;
     }
+#endif
     uint a_from =
         a_base + (A_MN_MAJOR ? A_AT(warp_m + lane / 4 * 4, lane % 4)
                              : A_AT(warp_m + lane % 16, lane / 16 * 4)) *
@@ -346,5 +397,5 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     if (id == 0)
         nonfinite_flags[p.nonfinite_flags_offset + get_group_id(0)] = nonfinite;
     tile = tile_assign(group_id_reload(), &p);
-    store_tile(c, partial, bias, &tile, sum, shared, &p);
+    store_tile(c, partial, old, bias, &tile, sum, shared, &p);
 }

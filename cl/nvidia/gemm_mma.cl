@@ -379,10 +379,10 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
             __local const float *from = shared + row * OUT_PITCH + column;
             row = row / 16 * WARP_M + i * 16 + row % 16;
             if (uses_vec4)
-                tile_store_vec4(c, partial, bias, tile, row, column,
+                tile_store_vec4(c, partial, c, bias, tile, row, column,
                                 SCALED_VEC4(from, row, column), p);
             else
-                tile_store_scalar(c, partial, bias, tile, row, column,
+                tile_store_scalar(c, partial, c, bias, tile, row, column,
                                   SCALED_SCALAR(from, row, column), p);
         }
     }

@@ -436,7 +436,7 @@ static inline bool vec4_is_finite(float4 x)
                 *(__local const float4 *)(own_vec4s +                          \
                                           i_ * OUT_ROW_STEP * OUT_PITCH);      \
             UNSCALE(four_, y_, column);                                        \
-            tile_store_clipped(c, partial, bias, tile, y_, x_, four_, p);      \
+            tile_store_clipped(c, partial, c, bias, tile, y_, x_, four_, p);      \
         }                                                                      \
     } while (0)
 

@@ -11,6 +11,7 @@
 /* The emulator that the tests use defines these functions. */
 uint address_of(__local const void *at);
 void copy_async(uint to, __global const void *from, uint bytes);
+void copy_word_async(uint to, __global const void *from, uint bytes);
 void copies_commit(void);
 void load_matrices(uint *out, uint from);
 void load_matrices_transposed(uint *out, uint from);
@@ -32,6 +33,15 @@ static inline uint address_of(__local const void *at)
 static inline void copy_async(uint to, __global const void *from, uint bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                 "l"(from), "r"(bytes)
+                 : "memory");
+}
+
+/* The same for 4 bytes. */
+static inline void copy_word_async(uint to, __global const void *from,
+                                   uint bytes)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to),
                  "l"(from), "r"(bytes)
                  : "memory");
 }

@@ -215,7 +215,8 @@ static enum tandem_status check_call(struct tandem_device *device,
 }
 
 /* Plans the operator and calls `visit` for each kernel that needs a build,
- * until a call fails. */
+ * until a call fails.  If the device cannot run a kernel, prepares another one
+ * and returns NOT_READY. */
 static enum tandem_status visit_kernels(
     struct tandem_device *device, struct op_request *request,
     enum tandem_status (*visit)(struct tandem_device *device,
@@ -226,7 +227,10 @@ static enum tandem_status visit_kernels(
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
         if (plan.step[i].key.kernel != NULL)
             status = visit(device, &plan, i);
-    return status;
+    if (!launch_plan_disable_gemm(device, &plan, status))
+        return status;
+    status = visit_kernels(device, request, kernel_variant_prepare);
+    return status == TANDEM_OK ? TANDEM_NOT_READY : status;
 }
 
 static enum tandem_status entry_supports(

@@ -209,6 +209,10 @@ static double clblast_ns(const struct gemm_selector *selector,
     return ns;
 }
 
+/* Kernels for devices that the built-in kernel costs do not fit. */
+#define PORTABLE_KERNELS                                                       \
+    ((uint64_t)(1u << GEMM_SIMT_32X64 | 1u << GEMM_SIMT_64X64 | 1u << GEMV_1))
+
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            struct gemm_selection *out)
@@ -231,8 +235,7 @@ void gemm_selector_compute(struct gemm_selector *selector,
                     gemm->m > 1 && gemm->n > 1;
         if (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny)
             return;
-        disabled |= ~(uint64_t)(1u << GEMM_SIMT_32X64 | 1u << GEMM_SIMT_64X64 |
-                                1u << GEMV_1);
+        disabled |= ~PORTABLE_KERNELS;
     }
     struct gemm_selection own = *out;
     double limit_ns =
@@ -308,15 +311,39 @@ static void selection_cache_write(struct selection_cache_entry *entry,
     atomic_store_explicit(&entry->sequence, sequence + 2, memory_order_release);
 }
 
-void gemm_selector_choose(struct gemm_selector *selector,
-                          const struct tandem_gemm *gemm,
-                          struct gemm_selection *out)
+static void compute_for_patches(struct gemm_selector *selector,
+                                const struct tandem_gemm *gemm,
+                                struct gemm_selection *out)
+{
+    uint64_t disabled = disabled_for(selector, gemm);
+    *out = (struct gemm_selection){.clblast = true, .split = NO_SPLIT};
+    if (!gemm_fits_32bit_index(gemm))
+        return;
+    if (selector->cost_model.calibrated == 0 && selector->prefer_clblast)
+        disabled |= ~PORTABLE_KERNELS;
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
+        if (!gemm_kernel_reads_patches((enum gemm_kernel_id)i))
+            disabled |= (uint64_t)1 << i;
+    if (selector->forced &&
+        gemm_kernel_reads_patches(selector->forced_selection.kernel))
+        forced_select(selector, gemm, disabled, out);
+    else
+        best_kernel_ns(selector, gemm, disabled, out);
+}
+
+static void choose(struct gemm_selector *selector,
+                   const struct tandem_gemm *gemm, bool patches,
+                   struct gemm_selection *out)
 {
     uint64_t disabled =
         atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
     const uint64_t key[SELECTION_KEY_WORDS] = {
-        (uint64_t)gemm->m,     (uint64_t)gemm->n, (uint64_t)gemm->k,
-        (uint64_t)gemm->batch, disabled,          selection_traits(gemm)};
+        (uint64_t)gemm->m,
+        (uint64_t)gemm->n,
+        (uint64_t)gemm->k,
+        (uint64_t)gemm->batch,
+        disabled,
+        selection_traits(gemm) | (patches ? 1u << 25 : 0)};
     uint64_t hash = 0;
     for (uint32_t i = 0; i < SELECTION_KEY_WORDS; i++)
         hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15u;
@@ -324,6 +351,24 @@ void gemm_selector_choose(struct gemm_selector *selector,
         &selector->cache[hash >> (64 - SELECTION_CACHE_LOG2)];
     if (selection_cache_read(entry, key, out))
         return;
-    gemm_selector_compute(selector, gemm, out);
+    if (patches)
+        compute_for_patches(selector, gemm, out);
+    else
+        gemm_selector_compute(selector, gemm, out);
     selection_cache_write(entry, key, out);
+}
+
+void gemm_selector_choose(struct gemm_selector *selector,
+                          const struct tandem_gemm *gemm,
+                          struct gemm_selection *out)
+{
+    choose(selector, gemm, false, out);
+}
+
+bool gemm_selector_choose_for_patches(struct gemm_selector *selector,
+                                      const struct tandem_gemm *gemm,
+                                      struct gemm_selection *out)
+{
+    choose(selector, gemm, true, out);
+    return !out->clblast;
 }

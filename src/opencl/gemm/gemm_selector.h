@@ -13,12 +13,6 @@
 
 struct platform_device;
 
-struct gemm_selection {
-    bool clblast;               /* CLBlast is selected */
-    enum gemm_kernel_id kernel; /* kernel used if CLBlast is not selected */
-    struct split_k split;
-};
-
 /* An entry of the selection cache: a key and the selected kernel, with a
  * seqlock. One thread at a time writes, and readers take no lock. A reader
  * discards the words that it read if `sequence` was odd or has changed. */
@@ -67,6 +61,12 @@ void gemm_selector_compute(struct gemm_selector *selector,
 void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
                           struct gemm_selection *out);
+/* Selects a kernel for a GEMM whose operand `b` are patches (gemm_plan.h). The
+ * matrix `b` in `gemm` must be MN-major. Returns false if there is none. Uses the
+ * cache. */
+bool gemm_selector_choose_for_patches(struct gemm_selector *selector,
+                                      const struct tandem_gemm *gemm,
+                                      struct gemm_selection *out);
 /* Selects the fastest of the plugin's own kernels. If none supports `gemm`, the
  * result is CLBlast. */
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans convolutions: cl/conv.cl. */
+/* Plans convolutions: as GEMMs, or with cl/conv.cl. */
 #include "common/op_conv.h"
 #include "opencl/device/device_enumeration.h"
+#include "opencl/plan/conv_gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
 #include "conv.cl"
 
@@ -148,6 +149,8 @@ static void plan_conv(struct launch_plan *plan,
     bool index_64bit = needs_64bit(&conv);
     bool tiled = conv.rows >= MIN_TILED_ROWS && conv.depth > 0 &&
                  !index_64bit && request->group_log2 >= TILED_GROUP_LOG2;
+    if (tiled && plan_conv_as_gemm(plan, request, &conv))
+        return;
     const struct kernel_info *kernels = tiled ? kernels_tiled : kernels_direct;
     struct kernel_key key = {
         .kernel = &kernels[conv.is_transposed],

@@ -114,6 +114,7 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
     memset(out, 0, sizeof(*out));
     gemm_params_set_operands(out, &gemm->a, &gemm->b, gemm->dtype);
     out->c_offset = gemm->c.byte_offset / c_bytes;
+    out->old_offset = out->c_offset;
     out->bias_offset = gemm->bias_byte_offset / c_bytes;
     out->c_elements = gemm_c_elements(gemm);
     out->c_ld = gemm->c.ld;
@@ -133,6 +134,16 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
     if (matrix_is_aligned(&gemm->c, gemm_c_dtype(gemm), gemm->batch, 4) &&
         gemm->n % 4 == 0)
         out->flags |= C_IS_VEC4;
+}
+
+void gemm_params_set_old(struct gemm_params *out,
+                         const struct gemm_patches *patches)
+{
+    if (patches->old == NULL)
+        return;
+    out->old_offset = element_offset(patches->old);
+    if (!tensor_is_vec4_aligned(patches->old))
+        out->flags &= ~C_IS_VEC4;
 }
 
 void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
@@ -189,6 +200,15 @@ void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
                     written);
 }
 
+void step_add_gemm_old(struct kernel_step *step, const struct tandem_gemm *gemm,
+                       const struct gemm_patches *patches)
+{
+    if (patches != NULL && patches->old != NULL)
+        step_add_tensor(step, patches->old, false);
+    else
+        step_add_gemm_c(step, gemm, false);
+}
+
 void step_add_gemm_bias(struct kernel_step *step,
                         const struct tandem_gemm *gemm)
 {
@@ -238,6 +258,7 @@ static uint32_t fixup_lanes_log2(const struct gemm_params *params,
 
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
+                        const struct gemm_patches *patches,
                         const struct gemm_params *from, uint32_t group_log2)
 {
     /* If only some tiles are split, partial sums are stored tile by tile. */
@@ -260,5 +281,6 @@ void plan_split_k_fixup(struct launch_plan *plan,
     step_add_gemm_c(step, gemm, true);
     step_add_temp(step, false);
     step_add_gemm_bias(step, gemm);
+    step_add_gemm_old(step, gemm, patches);
     step_set_items(step, items);
 }

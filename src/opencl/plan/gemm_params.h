@@ -31,6 +31,9 @@ uint64_t gemm_c_elements(const struct tandem_gemm *gemm);
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_matrix *a,
                               const struct tandem_matrix *b, uint32_t dtype);
+/* Sets the parameters of patches->old, if any. */
+void gemm_params_set_old(struct gemm_params *out,
+                         const struct gemm_patches *patches);
 /* Sets all GEMM parameters except the numbers of tiles.  Splits k into at most
  * `splits` ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
@@ -73,9 +76,14 @@ void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
                      bool written);
 void step_add_gemm_bias(struct kernel_step *step,
                         const struct tandem_gemm *gemm);
-/* Plans the kernel that adds partial sums and applies bias and activation. */
+/* Adds patches->old, or `c` as a placeholder. */
+void step_add_gemm_old(struct kernel_step *step, const struct tandem_gemm *gemm,
+                       const struct gemm_patches *patches);
+/* Plans the kernel that adds partial sums and applies bias and activation.
+ * `patches` is NULL unless `b` are patches. */
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
+                        const struct gemm_patches *patches,
                         const struct gemm_params *from, uint32_t group_log2);
 
 #endif

@@ -98,24 +98,28 @@ static uint32_t define_stores_at_once(const struct define_input *in)
     return activation_is_long(in->key->op) ? 1 : NOT_DEFINED;
 }
 
-static const struct kernel_define simt_defines[] = {
-    GEMM_DTYPE_DEFINES,
-    DEFINE_NUMBER("ITEM_M", define_item_m, 0),
-    DEFINE_NUMBER("ITEM_N", define_item_n, 0),
-    DEFINE_CONFIG("K_TILE", k_tile),
-    DEFINE_FIELD("A_MN_MAJOR", a_layout),
-    DEFINE_FIELD("B_MN_MAJOR", b_layout),
-    DEFINE_VECTOR("A_VECTOR", vec4),
-    DEFINE_VECTOR("B_VECTOR", b_vec4),
-    DEFINE_NUMBER("UNROLL", define_unroll, 0),
-    DEFINE_ACTIVATION,
-    DEFINE_NUMBER("STORES_AT_ONCE", define_stores_at_once, 0),
-    END_OF_DEFINES};
+#define SIMT_DEFINES                                                           \
+    GEMM_DTYPE_DEFINES, DEFINE_NUMBER("ITEM_M", define_item_m, 0),             \
+        DEFINE_NUMBER("ITEM_N", define_item_n, 0),                             \
+        DEFINE_CONFIG("K_TILE", k_tile), DEFINE_FIELD("A_MN_MAJOR", a_layout), \
+        DEFINE_FIELD("B_MN_MAJOR", b_layout),                                  \
+        DEFINE_VECTOR("A_VECTOR", vec4), DEFINE_VECTOR("B_VECTOR", b_vec4),    \
+        DEFINE_NUMBER("UNROLL", define_unroll, 0), DEFINE_ACTIVATION,          \
+        DEFINE_NUMBER("STORES_AT_ONCE", define_stores_at_once, 0)
+static const struct kernel_define simt_defines[] = {SIMT_DEFINES,
+                                                    END_OF_DEFINES};
+static const struct kernel_define simt_patches_defines[] = {
+    SIMT_DEFINES, DEFINE_CONSTANT("PATCHES", 1), END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_simt);
 static const struct kernel_info kernel_simt = {
     KERNEL_SOURCE(gemm_simt), .function = "gemm_simt", .defines = simt_defines,
     .param_bytes = sizeof(struct gemm_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE};
+static const struct kernel_info kernel_simt_patches = {
+    KERNEL_SOURCE(gemm_simt), .function = "gemm_simt",
+    .defines = simt_patches_defines,
+    .param_bytes = sizeof(struct patches_gemm_params),
     .flags = KERNEL_FIXED_GROUP_SIZE};
 
 /* A work-group has two or four warps.  Each warp computes a block of 64 rows
@@ -125,21 +129,26 @@ static uint32_t define_warp_n(const struct define_input *in)
     return gemm_configs[in->key->gemm_kernel].tile_n / 2;
 }
 
-static const struct kernel_define tf32x3_defines[] = {
-    GEMM_DTYPE_DEFINES,
-    DEFINE_CONFIG("TILE_M", tile_m),
-    DEFINE_CONFIG("TILE_N", tile_n),
-    DEFINE_CONSTANT("WARP_M", 64),
-    DEFINE_NUMBER("WARP_N", define_warp_n, 0),
-    DEFINE_FIELD("A_MN_MAJOR", a_layout),
-    DEFINE_FIELD("B_MN_MAJOR", b_layout),
-    DEFINE_ACTIVATION,
-    END_OF_DEFINES};
+#define TF32X3_DEFINES                                                         \
+    GEMM_DTYPE_DEFINES, DEFINE_CONFIG("TILE_M", tile_m),                       \
+        DEFINE_CONFIG("TILE_N", tile_n), DEFINE_CONSTANT("WARP_M", 64),        \
+        DEFINE_NUMBER("WARP_N", define_warp_n, 0),                             \
+        DEFINE_FIELD("A_MN_MAJOR", a_layout),                                  \
+        DEFINE_FIELD("B_MN_MAJOR", b_layout), DEFINE_ACTIVATION
+static const struct kernel_define tf32x3_defines[] = {TF32X3_DEFINES,
+                                                      END_OF_DEFINES};
+static const struct kernel_define tf32x3_patches_defines[] = {
+    TF32X3_DEFINES, DEFINE_CONSTANT("PATCHES", 1), END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_3xtf32);
 static const struct kernel_info kernel_3xtf32 = {
     KERNEL_SOURCE(gemm_3xtf32), .function = "gemm_3xtf32",
     .defines = tf32x3_defines, .param_bytes = sizeof(struct gemm_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE | KERNEL_SELF_TEST};
+static const struct kernel_info kernel_3xtf32_patches = {
+    KERNEL_SOURCE(gemm_3xtf32), .function = "gemm_3xtf32",
+    .defines = tf32x3_patches_defines,
+    .param_bytes = sizeof(struct patches_gemm_params),
     .flags = KERNEL_FIXED_GROUP_SIZE | KERNEL_SELF_TEST};
 
 /* Returns the key of a SIMT or 3xTF32 kernel.  `packed` is true if packed
@@ -163,6 +172,18 @@ static struct kernel_key simt_key(const struct tandem_gemm *gemm,
     return key;
 }
 
+bool gemm_kernel_reads_patches(enum gemm_kernel_id kernel)
+{
+    const struct gemm_kernel_config *config = &gemm_configs[kernel];
+    return config->gemv_vectors == 0 && config->mma_format == MMA_NONE;
+}
+
+bool gemm_key_reads_patches(const struct kernel_key *key)
+{
+    return key->kernel == &kernel_simt_patches ||
+           key->kernel == &kernel_3xtf32_patches;
+}
+
 /* ---- plans ---- */
 
 static uint64_t total_groups(const struct gemm_params *params)
@@ -182,9 +203,25 @@ static void step_add_temp_or_c(struct kernel_step *step,
         step_add_gemm_c(step, gemm, written);
 }
 
+/* Changes the key of a kernel to that of the kernel for patches, and adds the
+ * step. */
+static struct kernel_step *patches_step_add(struct launch_plan *plan,
+                                            struct kernel_key *key,
+                                            const struct gemm_params *params,
+                                            const struct gemm_patches *patches)
+{
+    const struct patches_gemm_params all = {*params, patches->params};
+    key->kernel = key->kernel == &kernel_simt ? &kernel_simt_patches
+                                              : &kernel_3xtf32_patches;
+    key->b_layout = 1;
+    key->b_vec4 = 0;
+    return plan_add_step(plan, key, &all);
+}
+
 /* Plans the launch of a GEMM kernel.  `has_flags` is true if the temporary
  * buffer holds tensor maps, or flags that mark tiles with infinities or NaN. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
+                       const struct gemm_patches *patches,
                        struct kernel_key key, const struct gemm_params *params,
                        bool has_flags)
 {
@@ -194,13 +231,20 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
     bool recomputes = (params->flags & ONLY_NONFINITE_TILES) != 0;
     if (writes_c)
         kernel_key_set_activation(&key, gemm);
-    struct kernel_step *step = plan_add_step(plan, &key, params);
+    struct kernel_step *step =
+        patches != NULL ? patches_step_add(plan, &key, params, patches)
+                        : plan_add_step(plan, &key, params);
     step_add_gemm_c(step, gemm, writes_c);
     step_add_temp_or_c(step, gemm, uses_temp, uses_temp);
     step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
-    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
+    if (patches != NULL)
+        step_add_tensor(step, patches->tensor, false);
+    else
+        step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
     step_add_gemm_bias(step, gemm);
     step_add_temp_or_c(step, gemm, has_flags, has_flags && !recomputes);
+    if (patches != NULL)
+        step_add_gemm_old(step, gemm, patches);
     step->groups = total_groups(params);
 }
 
@@ -245,13 +289,16 @@ static void plan_mma_promotion(struct launch_plan *plan,
 }
 
 /* Reserves temporary memory for the f32 totals of SIMT kernels with large
- * tiles.  If `c` is f32 and beta is 0, `c` holds the totals instead. */
+ * tiles.  If `c` is f32 and beta does not multiply it, `c` holds the totals
+ * instead. */
 static void plan_simt_promotion(struct launch_plan *plan,
                                 const struct tandem_gemm *gemm,
+                                const struct gemm_patches *patches,
                                 struct gemm_params *params,
                                 enum gemm_kernel_id kernel)
 {
-    bool in_c = gemm_c_dtype(gemm) == TANDEM_F32 && params->beta == 0;
+    bool in_c = gemm_c_dtype(gemm) == TANDEM_F32 &&
+                (params->beta == 0 || patches != NULL);
     if (kernel != GEMM_SIMT_32X64 && !in_c && params->unsplit_tiles != 0 &&
         params->k > PARTIAL_TERMS)
         promoted_sums_reserve(plan, params, params->c_elements);
@@ -268,20 +315,23 @@ static uint64_t partial_bytes(const struct gemm_params *params)
 
 /* Plans the SIMT kernel that recomputes tiles with infinities or NaN. */
 static void plan_fallback(struct launch_plan *plan,
-                          const struct tandem_gemm *gemm, bool packed,
+                          const struct tandem_gemm *gemm,
+                          const struct gemm_patches *patches, bool packed,
                           struct gemm_params *params,
                           enum gemm_kernel_id fallback)
 {
     plan->temp_bytes += total_groups(params) * sizeof(uint32_t);
     params->flags |= ONLY_NONFINITE_TILES;
-    plan_simt_promotion(plan, gemm, params, fallback);
+    plan_simt_promotion(plan, gemm, patches, params, fallback);
     gemm_params_set_operands(params, &gemm->a, &gemm->b, gemm->dtype);
-    plan_tiles(plan, gemm, simt_key(gemm, fallback, packed), params, true);
+    plan_tiles(plan, gemm, patches, simt_key(gemm, fallback, packed), params,
+               true);
     params->flags &= ~(ONLY_NONFINITE_TILES | PROMOTES_IN_MEMORY);
 }
 
 static void params_set_tiles(struct gemm_params *params,
                              const struct tandem_gemm *gemm,
+                             const struct gemm_patches *patches,
                              const struct gemm_kernel_config *config,
                              uint32_t split_tiles)
 {
@@ -290,7 +340,7 @@ static void params_set_tiles(struct gemm_params *params,
     gemm_params_set_tiles(
         params, (uint32_t)div_ceil((uint64_t)gemm->m, config->tile_m),
         (uint32_t)div_ceil((uint64_t)gemm->n, config->tile_n), split_tiles);
-    if (!config->is_3xtf32 || gemm->beta == 0)
+    if (!config->is_3xtf32 || gemm->beta == 0 || patches != NULL)
         return;
     /* The fallback kernel can recompute a tile, but beta * c must be added only
      * once.  Therefore the fixup kernel adds beta * c to all tiles. */
@@ -302,10 +352,12 @@ static void params_set_tiles(struct gemm_params *params,
 
 /* Plans the GEMM kernel, its SIMT fallback and the sum of split-K partial sums.
  * `packed` is a copy of `gemm`, in which packed copies replace the operands
- * that the kernel cannot read directly. */
+ * that the kernel cannot read directly.  `patches` is NULL unless `b` are
+ * patches. */
 static void plan_kernels(struct launch_plan *plan,
                          const struct tandem_gemm *gemm,
                          const struct tandem_gemm *packed,
+                         const struct gemm_patches *patches,
                          enum gemm_kernel_id kernel, struct split_k split_k,
                          uint32_t group_log2)
 {
@@ -316,7 +368,9 @@ static void plan_kernels(struct launch_plan *plan,
                                      : simt_key(packed, kernel, true);
     struct gemm_params params;
     gemm_params_fill(&params, packed, config->k_tile, split_k.splits);
-    params_set_tiles(&params, gemm, config, split_k.split_tiles);
+    if (patches != NULL)
+        gemm_params_set_old(&params, patches);
+    params_set_tiles(&params, gemm, patches, config, split_k.split_tiles);
     uint64_t map_bytes = tensor_map_bytes(&key, total_groups(&params));
     if (map_bytes != 0)
         params.tensor_maps_offset =
@@ -329,16 +383,17 @@ static void plan_kernels(struct launch_plan *plan,
     }
     plan_mma_promotion(plan, &params, config);
     if (!uses_mma && !config->is_3xtf32)
-        plan_simt_promotion(plan, gemm, &params, kernel);
+        plan_simt_promotion(plan, gemm, patches, &params, kernel);
     params.nonfinite_flags_offset = plan->temp_bytes / sizeof(uint32_t);
-    plan_tiles(plan, packed, key, &params, has_fallback || map_bytes != 0);
+    plan_tiles(plan, packed, patches, key, &params,
+               has_fallback || map_bytes != 0);
     /* Packing for tensor cores does not preserve infinities and NaN, so the
      * fallback kernel reads the original operands. */
     if (has_fallback)
-        plan_fallback(plan, uses_mma ? gemm : packed, !uses_mma, &params,
-                      config->simt_fallback);
+        plan_fallback(plan, uses_mma ? gemm : packed, patches, !uses_mma,
+                      &params, config->simt_fallback);
     if ((params.flags & STORES_PARTIALS) != 0)
-        plan_split_k_fixup(plan, gemm, &params, group_log2);
+        plan_split_k_fixup(plan, gemm, patches, &params, group_log2);
 }
 
 void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
@@ -362,8 +417,23 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
     if (gemm_configs[kernel].gemv_vectors != 0)
         plan_gemv(plan, &packed_gemm, kernel, split_k.splits, group_log2);
     else
-        plan_kernels(plan, &complete, &packed_gemm, kernel, split_k,
+        plan_kernels(plan, &complete, &packed_gemm, NULL, kernel, split_k,
                      group_log2);
+}
+
+void plan_gemm_of_patches(struct launch_plan *plan,
+                          const struct tandem_gemm *gemm,
+                          const struct gemm_patches *patches,
+                          const struct gemm_selection *selection,
+                          uint32_t group_log2)
+{
+    struct tandem_gemm packed = *gemm;
+    uint32_t to_pack = gemm_packed_operands(gemm, selection->kernel);
+    launch_plan_clear(plan);
+    plan_operand_packing(plan, gemm, selection->kernel,
+                         to_pack & 1u << OPERAND_A, group_log2, &packed);
+    plan_kernels(plan, gemm, &packed, patches, selection->kernel,
+                 selection->split, group_log2);
 }
 
 const struct plan_class plan_class_gemm = {.plan = NULL};

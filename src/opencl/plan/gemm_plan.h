@@ -6,6 +6,7 @@
 
 #include "opencl/plan/gemm_kernel_configs.h"
 #include "opencl/plan/plan.h"
+#include "gemm/patches.cl"
 
 enum operand_id { OPERAND_A, OPERAND_B, OPERAND_COUNT };
 
@@ -17,6 +18,13 @@ struct split_k {
 };
 #define ALL_GEMM_TILES UINT32_MAX
 #define NO_SPLIT ((struct split_k){1, 0})
+
+/* How a GEMM is computed. */
+struct gemm_selection {
+    bool clblast;               /* CLBlast is selected */
+    enum gemm_kernel_id kernel; /* kernel used if CLBlast is not selected */
+    struct split_k split;
+};
 
 /* Returns true if the kernel can compute the GEMM, after packing the operands
  * if necessary (operand_packing.h). */
@@ -46,5 +54,25 @@ bool operand_is_aligned(const struct tandem_gemm *gemm,
 void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                enum gemm_kernel_id kernel, struct split_k split_k,
                const struct tandem_matrix *const *packed, uint32_t group_log2);
+
+/* Patches of a tensor as the operand `b` of a GEMM; see cl/gemm/patches.cl. */
+struct gemm_patches {
+    const struct tandem_tensor_desc *tensor;
+    /* What beta multiplies instead of c, with the strides of c; or NULL. */
+    const struct tandem_tensor_desc *old;
+    struct patches_params params;
+};
+/* Returns true if `b` can be patches. */
+bool gemm_kernel_reads_patches(enum gemm_kernel_id kernel);
+/* Returns true if the key is that of such a kernel. */
+bool gemm_key_reads_patches(const struct kernel_key *key);
+/* Plans a GEMM whose operand `b` are patches.  Of the matrix `b` in `gemm`,
+ * only the buffer, the offset and the batch stride count.  beta must be 0 unless
+ * patches->old is set. */
+void plan_gemm_of_patches(struct launch_plan *plan,
+                          const struct tandem_gemm *gemm,
+                          const struct gemm_patches *patches,
+                          const struct gemm_selection *selection,
+                          uint32_t group_log2);
 
 #endif

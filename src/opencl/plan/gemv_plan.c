@@ -237,5 +237,5 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     step_add_gemm_bias(step, gemm);
     step->groups = tiling.groups * params.splits;
     if (split)
-        plan_split_k_fixup(plan, gemm, &params, group_log2);
+        plan_split_k_fixup(plan, gemm, NULL, &params, group_log2);
 }

@@ -11,8 +11,10 @@
 #include "opencl/plan/kernel_info.h"
 #include "common/params.cl"
 
-struct tandem_device;
+struct gemm_selection;
+struct gemm_selector;
 struct platform_device;
+struct tandem_device;
 
 #define MAX_STEP_BUFFERS 9u
 #define MAX_PLAN_STEPS 8u
@@ -47,6 +49,7 @@ extern struct tandem_buffer plan_temp_buffer, plan_counter_buffer;
 struct launch_plan {
     uint32_t step_count; /* 0 if there is nothing to do */
     bool is_overfull;    /* a planner added more than MAX_PLAN_STEPS steps */
+    bool uses_selected_gemm; /* request->select_gemm selected a kernel */
     uint64_t temp_bytes; /* size of the temporary buffer in bytes */
     /* The last element is not part of the plan.  Planners write to it when the
      * plan is full. */
@@ -58,6 +61,7 @@ static inline void launch_plan_clear(struct launch_plan *plan)
 {
     plan->step_count = 0;
     plan->is_overfull = false;
+    plan->uses_selected_gemm = false;
     plan->temp_bytes = 0;
 }
 /* Returns FAILED if a planner added more steps, or more buffers to a step, than
@@ -76,6 +80,12 @@ struct op_request {
      * have written.  OpenCL C 1.2 does not guarantee this.  NVIDIA GPUs of
      * compute capability 7.0 or higher have an instruction for this. */
     bool has_device_scope_visibility;
+    /* Selects the kernel of a GEMM whose operand `b` are patches (gemm_plan.h).
+     * Returns false if there is none.  NULL means that there is none. */
+    bool (*select_gemm)(struct gemm_selector *selector,
+                        const struct tandem_gemm *gemm,
+                        struct gemm_selection *out);
+    struct gemm_selector *gemm_selector;
 };
 
 /* Plans a call of any operator except GEMM. */

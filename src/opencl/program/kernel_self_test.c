@@ -11,6 +11,7 @@
 #include "common/float16.h"
 #include "opencl/memory/deferred_release.h"
 #include "opencl/device/device.h"
+#include "opencl/plan/conv_gemm_plan.h"
 #include "opencl/plan/gemm_params.h"
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/device/cl_status.h"
@@ -164,6 +165,27 @@ static size_t result_bytes(const struct self_test *test)
            sizeof(*test->sums);
 }
 
+/* Plans the GEMM with `b` as patches: each row of `b` is a channel with n
+ * elements, and the window has one element. */
+static void plan_patches(struct self_test *test)
+{
+    const struct tandem_gemm *gemm = &test->gemm;
+    const struct gemm_selection selection = {
+        .kernel = test->tile, .split = {SPLITS, ALL_GEMM_TILES}};
+    const struct tandem_tensor_desc tensor = {.buffer = gemm->b.buffer,
+                                              .dtype = TANDEM_F32,
+                                              .rank = 3,
+                                              .shape = {1, gemm->k, gemm->n},
+                                              .strides = {0, gemm->b.ld, 1}};
+    const struct window_axis one = {1, 1, 1, 1, 1, 0, 0};
+    struct conv_problem conv = {
+        .window = {{{gemm->n, gemm->n, 1, 1, 1, 0, 0}, one, one}},
+        .x = {.channel = gemm->b.ld, .axis = {1}}};
+    struct gemm_patches patches = {.tensor = &tensor};
+    patches_params_fill(&patches.params, &conv);
+    plan_gemm_of_patches(&test->plan, gemm, &patches, &selection, 0);
+}
+
 static enum tandem_status self_test_prepare(struct self_test *test,
                                             struct tandem_device *device,
                                             const struct kernel_key *key)
@@ -174,8 +196,11 @@ static enum tandem_status self_test_prepare(struct self_test *test,
                        ? FORMAT_3XTF32
                        : (enum packed_format)key->format;
     gemm_make(test, key);
-    plan_gemm(&test->plan, &test->gemm, test->tile,
-              (struct split_k){SPLITS, ALL_GEMM_TILES}, NULL, 0);
+    if (gemm_key_reads_patches(key))
+        plan_patches(test);
+    else
+        plan_gemm(&test->plan, &test->gemm, test->tile,
+                  (struct split_k){SPLITS, ALL_GEMM_TILES}, NULL, 0);
     test->sums = malloc(result_bytes(test));
     if (test->sums == NULL || !operand_make(test, OPERAND_A) ||
         !operand_make(test, OPERAND_B))

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans a convolution as a GEMM of its weight and of patches of its input; see
+ * cl/gemm/patches.cl. */
+#include "opencl/plan/conv_gemm_plan.h"
+
+#include "common/argument_check.h"
+#include "opencl/plan/gemm_plan.h"
+#include "opencl/plan/kernel_step.h"
+
+/* Largest distance between the elements of an image that a patch reads, so that
+ * sums of a few distances fit 31 bits. */
+#define MAX_DISTANCE (INT32_MAX / 8)
+
+/* Returns true if the taps of a weight's row are neighbours, in the order of the
+ * rows of the patches. */
+static bool weight_is_matrix(const struct conv_problem *conv)
+{
+    int64_t step = 1;
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
+        int64_t taps = conv->window.axis[i].kernel;
+        if (taps > 1 && conv->weight_tap[i] != step)
+            return false;
+        step *= taps;
+    }
+    return (conv->channels == 1 || conv->weight_channel == step) &&
+           (conv->rows == 1 || conv->weight_row >= conv->depth);
+}
+
+/* Returns true if the elements of the output's spatial axes are neighbours. */
+static bool output_is_matrix(const struct conv_problem *conv)
+{
+    int64_t lengths[MAX_SPATIAL_AXES], step = 1;
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
+        lengths[i] = conv->window.axis[i].out;
+        if (lengths[i] > 1 && conv->out.axis[i] != step)
+            return false;
+        step *= lengths[i];
+    }
+    return (conv->rows == 1 || conv->out.channel >= conv->columns) &&
+           conv->out.batch >= 0;
+}
+
+/* Returns true if the residual is missing, or in another buffer with the strides
+ * of the output. */
+static bool residual_is_matrix(const struct conv_problem *conv,
+                               const struct tandem_tensor_desc *output)
+{
+    const struct tandem_tensor_desc *residual = conv->residual_tensor;
+    if (residual == NULL)
+        return true;
+    for (uint32_t i = 0; i < output->rank; i++)
+        if (output->shape[i] > 1 && residual->strides[i] != output->strides[i])
+            return false;
+    return residual->buffer == NULL || residual->buffer != output->buffer;
+}
+
+static bool fits(int64_t count, int64_t distance)
+{
+    return stride_magnitude(distance) <=
+           (uint64_t)(MAX_DISTANCE / (count > 1 ? count : 1));
+}
+
+/* Returns true if the windows are small, and distances in an image fit 31 bits.
+ */
+static bool input_fits(const struct conv_problem *conv)
+{
+    bool ok = fits(conv->channels, conv->x.channel);
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES && ok; i++) {
+        const struct window_axis *axis = &conv->window.axis[i];
+        ok = axis->kernel <= MAX_PATCH_TAPS &&
+             fits(axis->dilation, axis->kernel) &&
+             fits(axis->stride, axis->out) && fits(axis->begin, 1) &&
+             fits(axis->in + axis->begin + axis->kernel * axis->dilation +
+                      axis->stride * axis->out,
+                  conv->x.axis[i]);
+    }
+    return ok;
+}
+
+void patches_params_fill(struct patches_params *out,
+                         const struct conv_problem *conv)
+{
+    struct iteration_space columns = {.rank = MAX_SPATIAL_AXES};
+    struct iteration_space taps = {.rank = MAX_SPATIAL_AXES};
+    int64_t window_end = 0; /* offset after the last tap of a row or plane */
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
+        const struct window_axis *axis = &conv->window.axis[i];
+        int64_t step = axis->dilation * conv->x.axis[i];
+        columns.shape[MAX_SPATIAL_AXES - 1 - i] = axis->out;
+        taps.shape[MAX_SPATIAL_AXES - 1 - i] = axis->kernel;
+        out->axis[i] = (int32_t)conv->x.axis[i];
+        out->tap[i] = (int32_t)step;
+        out->lengths[i] = (int32_t)axis->in;
+        out->kernel_size[i] = (int32_t)axis->kernel;
+        out->stride[i] = (int32_t)axis->stride;
+        out->dilation[i] = (int32_t)axis->dilation;
+        out->begin[i] = (int32_t)axis->begin;
+        out->next_tap[i] = (int32_t)(step - window_end);
+        window_end = axis->kernel * step;
+    }
+    out->channel = (int32_t)conv->x.channel;
+    out->next_tap[MAX_SPATIAL_AXES] =
+        (int32_t)(conv->x.channel - window_end);
+    fast_divmod_fill(&out->column_space, &columns);
+    fast_divmod_fill(&out->tap_space, &taps);
+}
+
+/* Describes the GEMM without the operand `b`. */
+static void gemm_fill(struct tandem_gemm *out, const struct op_request *request,
+                      const struct conv_problem *conv)
+{
+    const struct tandem_tensor_desc *weight = request->inputs[1];
+    const struct tandem_tensor_desc *output = request->outputs[0];
+    const struct tandem_tensor_desc *bias = conv->bias_tensor;
+    int64_t ld = conv->rows == 1 ? conv->depth : conv->weight_row;
+    int64_t c_ld = conv->rows == 1 ? conv->columns : conv->out.channel;
+    *out = (struct tandem_gemm){
+        .struct_size = sizeof(*out),
+        .dtype = TANDEM_F32,
+        .c_dtype = TANDEM_F32,
+        .m = conv->rows,
+        .n = conv->columns,
+        .k = conv->depth,
+        .batch = conv->batch,
+        .alpha = 1,
+        .beta = conv->residual_tensor != NULL,
+        .a = {weight->buffer, weight->byte_offset, ld, 0},
+        .c = {output->buffer, output->byte_offset, c_ld, conv->out.batch},
+        .activation = conv->activation.op,
+        .activation_parameter = conv->activation.parameters[0],
+        .activation_parameter2 = conv->activation.parameters[1]};
+    if (bias == NULL)
+        return;
+    out->bias_kind = TANDEM_BIAS_PER_ROW;
+    out->bias = bias->buffer;
+    out->bias_byte_offset = bias->byte_offset;
+}
+
+/* For the selection, `b` is a matrix that every kernel reads without packing. */
+static bool selection_make(struct gemm_selection *out,
+                           const struct op_request *request,
+                           const struct tandem_gemm *gemm)
+{
+    struct tandem_gemm matrix = *gemm;
+    matrix.n = (gemm->n + 3) / 4 * 4;
+    matrix.b = (struct tandem_matrix){.ld = matrix.n};
+    matrix.beta = 0;
+    return request->select_gemm(request->gemm_selector, &matrix, out);
+}
+
+bool plan_conv_as_gemm(struct launch_plan *plan,
+                       const struct op_request *request,
+                       const struct conv_problem *conv)
+{
+    const struct tandem_tensor_desc *x = request->inputs[0];
+    struct gemm_patches patches = {.tensor = x, .old = conv->residual_tensor};
+    struct gemm_selection selection;
+    struct tandem_gemm gemm;
+    if (request->select_gemm == NULL || conv->is_transposed ||
+        conv->groups != 1 || conv->depth == 0 || !weight_is_matrix(conv) ||
+        !output_is_matrix(conv) || !input_fits(conv) ||
+        !residual_is_matrix(conv, request->outputs[0]) ||
+        (conv->bias_tensor != NULL && conv->rows > 1 && conv->bias_stride != 1))
+        return false;
+    gemm_fill(&gemm, request, conv);
+    if (!selection_make(&selection, request, &gemm))
+        return false;
+    gemm.b = (struct tandem_matrix){x->buffer, x->byte_offset, gemm.n,
+                                    conv->x.batch};
+    patches_params_fill(&patches.params, conv);
+    plan_gemm_of_patches(plan, &gemm, &patches, &selection,
+                         request->group_log2);
+    plan->uses_selected_gemm = true;
+    return true;
+}
