@@ -436,16 +436,13 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
                       __global const C_T *bias,
                       __global const uint *nonfinite_flags,
 #if PATCHES
-                      __global const C_T *old,
-                      const struct patches_gemm_params all)
+                      OLD_ARGUMENT const struct patches_gemm_params all)
 {
     const struct gemm_params p = all.gemm;
     const struct patches_params patches = all.patches;
-    old += (long)p.old_offset - (long)p.c_offset;
 #else
-                      const struct gemm_params p)
+                      OLD_ARGUMENT const struct gemm_params p)
 {
-    __global const C_T *old = c;
 #endif
     __local float a_tiles[2][K_TILE][A_PITCH] __attribute__((aligned(16)));
     __local float b_tiles[2][K_TILE][B_PITCH] __attribute__((aligned(16)));
@@ -551,5 +548,5 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
         accumulate(sum, total);
 
     /* store_tile reuses the memory of a_tiles, which has room for 32 rows. */
-    store_tile(c, partial, old, bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
+    store_tile(c, partial, OLD(p), bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
 }

@@ -391,7 +391,7 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
 
 /* Stores the totals, which are in local memory, with coalesced writes. */
 INLINE void store_block(__global C_T *c, __global float *partial,
-                        __global const C_T *bias, struct tile tile,
+                        __global const C_T *old, __global const C_T *bias, struct tile tile,
                         __local const float *shared,
                         const struct gemm_params *p)
 {
@@ -409,13 +409,14 @@ INLINE void store_block(__global C_T *c, __global float *partial,
         if (p->flags & STORES_PARTIALS)
             partial[p->partial_offset + MATRIX_PARTIAL_OFFSET(&tile)] = sum;
         else
-            epilogue_scalar(c, c, bias, tile.batch, row, column, sum, p);
+            epilogue_scalar(c, old, bias, tile.batch, row, column, sum, p);
     }
 }
 
 KERNEL void gemv(__global C_T *c, __global float *partial,
                  __global const AB_T *w, __global const AB_T *x,
-                 __global const C_T *bias, const struct gemm_params p)
+                 __global const C_T *bias,
+                 OLD_ARGUMENT const struct gemm_params p)
 {
     __local float shared[SHARED_FLOATS] __attribute__((aligned(16)));
     uint id = get_local_id(0);
@@ -504,5 +505,5 @@ KERNEL void gemv(__global C_T *c, __global float *partial,
     if (HAS_TOTALS)
         totals_add(sum, total);
     lane_group_reduce(sum, shared, lane_group, lane);
-    store_block(c, partial, bias, tile, shared, &p);
+    store_block(c, partial, OLD(p), bias, tile, shared, &p);
 }

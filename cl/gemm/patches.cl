@@ -35,6 +35,7 @@ struct patches_gemm_params {
 PARAMS_SIZE(patches_gemm_params, 584);
 
 #ifdef __OPENCL_C_VERSION__
+#include "common/indexing.cl"
 
 /* The window of a column. Bit i of inside[axis] is set if tap i along the axis
  * is inside the tensor. */

@@ -10,14 +10,11 @@
     uint column = (uint)((index_t)(i)-line * columns);                         \
     uint batch = (uint)(line / rows), row = (uint)(line - batch * rows)
 
-/* With this distance, `old` has the same offsets as c. */
-#define OLD_DISTANCE ((long)p.old_offset - (long)p.c_offset)
-
 /* Adds up partials stored as matrices. A work-item computes 1 or 4 elements. */
 #ifdef BUILD_split_k_fixup
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
-                          __global const C_T *bias, __global const C_T *old,
-                          const struct gemm_params p)
+                          __global const C_T *bias,
+                          OLD_ARGUMENT const struct gemm_params p)
 {
     uint elements_per_item = p.flags & C_IS_VEC4 ? 4 : 1;
     ulong i = (ulong)get_global_id(0) * elements_per_item;
@@ -25,17 +22,16 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
         return;
     DECLARE_POSITION(i);
     partial += p.partial_offset + i;
-    old += OLD_DISTANCE;
     if (p.flags & C_IS_VEC4) {
         float4 sum = *(__global const float4 *)partial;
         for (uint split = 1; split < p.splits; ++split)
             sum += *(__global const float4 *)(partial + split * p.c_elements);
-        epilogue_vec4(c, old, bias, batch, row, column, sum, &p);
+        epilogue_vec4(c, OLD(p), bias, batch, row, column, sum, &p);
     } else {
         float sum = *partial;
         for (uint split = 1; split < p.splits; ++split)
             sum += partial[split * p.c_elements];
-        epilogue_scalar(c, old, bias, batch, row, column, sum, &p);
+        epilogue_scalar(c, OLD(p), bias, batch, row, column, sum, &p);
     }
 }
 #endif
@@ -44,8 +40,7 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
 #ifdef BUILD_split_k_fixup_tiles
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
-                                __global const C_T *old,
-                                const struct gemm_params p)
+                          OLD_ARGUMENT const struct gemm_params p)
 {
     uint columns = max(p.tile_n / 4, 1u),
          items_per_tile = max(p.tile_m * columns, 1u);
@@ -55,7 +50,6 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
     if (index >= p.split_tiles)
         return;
     uint4 tile = tile_from_index(p.unsplit_tiles + index, &p);
-    old += OLD_DISTANCE;
     const ulong step = (ulong)p.split_tiles * items_per_tile;
     __global const float4 *at = (__global const float4 *)(partial +
                                                           p.partial_offset) +
@@ -63,7 +57,7 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
     float4 sum = *at;
     for (uint split = 1; split < p.splits; ++split)
         sum += at[split * step];
-    epilogue_clipped(c, old, bias, tile.s2, tile.s0 * p.tile_m + y,
+    epilogue_clipped(c, OLD(p), bias, tile.s2, tile.s0 * p.tile_m + y,
                      tile.s1 * p.tile_n + x, sum, &p);
 }
 #endif
@@ -73,8 +67,7 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
 #ifdef BUILD_split_k_fixup_lanes
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
-                                __global const C_T *old,
-                                const struct gemm_params p)
+                          OLD_ARGUMENT const struct gemm_params p)
 {
     __local float partials[GROUP_SIZE];
     uint lanes = 1u << p.lanes_log2, step = GROUP_SIZE / lanes;
@@ -89,7 +82,6 @@ KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
     if (!inside || lane > 0)
         return;
     DECLARE_POSITION(i);
-    old += OLD_DISTANCE;
-    epilogue_scalar(c, old, bias, batch, row, column, sum, &p);
+    epilogue_scalar(c, OLD(p), bias, batch, row, column, sum, &p);
 }
 #endif

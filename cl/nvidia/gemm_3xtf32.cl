@@ -297,16 +297,13 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
                         __global const C_T *bias,
                         __global uint *nonfinite_flags,
 #if PATCHES
-                        __global const C_T *old,
-                        const struct patches_gemm_params all)
+                        OLD_ARGUMENT const struct patches_gemm_params all)
 {
     const struct gemm_params p = all.gemm;
     const struct patches_params patches = all.patches;
-    old += (long)p.old_offset - (long)p.c_offset;
 #else
-                        const struct gemm_params p)
+                        OLD_ARGUMENT const struct gemm_params p)
 {
-    __global const C_T *old = c;
 #endif
     __local float shared[STAGES * (A_STAGE + B_STAGE)]
         __attribute__((aligned(128)));
@@ -397,5 +394,5 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
     if (id == 0)
         nonfinite_flags[p.nonfinite_flags_offset + get_group_id(0)] = nonfinite;
     tile = tile_assign(group_id_reload(), &p);
-    store_tile(c, partial, old, bias, &tile, sum, shared, &p);
+    store_tile(c, partial, OLD(p), bias, &tile, sum, shared, &p);
 }

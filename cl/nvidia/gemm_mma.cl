@@ -339,7 +339,7 @@ static inline float4 vec4_unscale(float4 x, int4 exponent)
 /* Stores a tile through local memory, 16 rows of each warp at a time. Must be
  * inlined, because `sum` would otherwise not stay in registers. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
-                       __global const C_T *bias, const struct tile *tile,
+                       __global const C_T *old, __global const C_T *bias, const struct tile *tile,
                        float (*sum)[Y_BLOCKS][4], __local float *shared,
                        __global const int *a_scales,
                        __global const int *b_scales,
@@ -379,10 +379,10 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
             __local const float *from = shared + row * OUT_PITCH + column;
             row = row / 16 * WARP_M + i * 16 + row % 16;
             if (uses_vec4)
-                tile_store_vec4(c, partial, c, bias, tile, row, column,
+                tile_store_vec4(c, partial, old, bias, tile, row, column,
                                 SCALED_VEC4(from, row, column), p);
             else
-                tile_store_scalar(c, partial, c, bias, tile, row, column,
+                tile_store_scalar(c, partial, old, bias, tile, row, column,
                                   SCALED_SCALAR(from, row, column), p);
         }
     }
@@ -452,7 +452,7 @@ INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
 KERNEL void gemm_mma(__global C_T *c, __global float *partial,
                      __global const element_t *a, __global const element_t *b,
                      __global const C_T *bias, __global uint *nonfinite_flags,
-                     const struct gemm_params p)
+                     OLD_ARGUMENT const struct gemm_params p)
 {
     /* Aligned to 256 bytes, because rows_load flips address bits 5 to 7. */
     __local uint shared[STAGES * (A_STAGE + B_STAGE) / 4]
@@ -548,6 +548,6 @@ KERNEL void gemm_mma(__global C_T *c, __global float *partial,
 #endif
     }
     copies_wait(0);
-    store_tile(c, partial, bias, &tile, sum, (__local float *)shared, a_scales,
+    store_tile(c, partial, OLD(p), bias, &tile, sum, (__local float *)shared, a_scales,
                b_scales, &p);
 }

@@ -436,7 +436,7 @@ static inline bool vec4_is_finite(float4 x)
                 *(__local const float4 *)(own_vec4s +                          \
                                           i_ * OUT_ROW_STEP * OUT_PITCH);      \
             UNSCALE(four_, y_, column);                                        \
-            tile_store_clipped(c, partial, c, bias, tile, y_, x_, four_, p);      \
+            tile_store_clipped(c, partial, old, bias, tile, y_, x_, four_, p);    \
         }                                                                      \
     } while (0)
 
@@ -471,7 +471,7 @@ static inline bool vec4_is_finite(float4 x)
 /* Stores a tile through each warp's part of local memory to coalesce writes.
  * For 3xtf32, returns false if a sum is not finite. */
 INLINE bool store_tile(__global C_T *c, __global float *partial,
-                       __global const C_T *bias, const struct tile *tile,
+                       __global const C_T *old, __global const C_T *bias, const struct tile *tile,
                        float (*sum)[SUMS_PER_ITEM], __local float *out,
                        __local const float2 *scales,
                        const struct gemm_params *p)
@@ -537,7 +537,7 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
 KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                        __global const uchar *a_all, __global const uchar *b_all,
                        __global const C_T *bias, __global uint *nonfinite_flags,
-                       const struct gemm_params p)
+                       OLD_ARGUMENT const struct gemm_params p)
 {
     /* Aligned to 1024 bytes, because the swizzle depends on the address. */
     __local uchar shared[STAGES * (A_STAGE + B_STAGE)]
@@ -620,7 +620,7 @@ KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
         nonfinite = consumers_any(scale == SCALE_NOT_FINITE);
 #endif
         if (!nonfinite)
-            nonfinite = !store_tile(c, partial, bias, &tile, sum,
+            nonfinite = !store_tile(c, partial, OLD(p), bias, &tile, sum,
                                     out + id / 32 * 8 * OUT_PITCH, scales, &p);
 #if FORMAT == FORMAT_3XTF32
         nonfinite = consumers_any(nonfinite);

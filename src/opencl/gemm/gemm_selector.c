@@ -15,6 +15,8 @@
 /* Minimum k for 3xTF32 and fp16x3 kernels. SIMT kernels are more accurate if k
  * is smaller. */
 #define MIN_SPLIT_FORMAT_K 256
+/* The same for convolutions, which are allowed the tolerance of a GEMM. */
+#define MIN_CONV_SPLIT_FORMAT_K 64
 
 /* If a result has at most this number of rows and of columns, CLBlast is faster
  * than the plugin's kernels on PoCL. */
@@ -168,27 +170,30 @@ static uint64_t comparable_kernels(const struct gemm_cost_model *model)
 /* Selects the fastest of the plugin's kernels and returns its time. Returns
  * UNUSABLE_NS and leaves *out unchanged if no kernel supports the GEMM. */
 static double best_kernel_ns(const struct gemm_selector *selector,
+                             const struct gemm_cost_model *model,
                              const struct tandem_gemm *gemm, uint64_t disabled,
+                             int64_t min_split_format_k,
                              struct gemm_selection *out)
 {
     double best_ns = UNUSABLE_NS;
-    if (selector->cost_model.calibrated != 0 && gemm_is_all_f32(gemm))
-        disabled |= ~comparable_kernels(&selector->cost_model);
+    if (model->calibrated != 0 && gemm_is_all_f32(gemm))
+        disabled |= ~comparable_kernels(model);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         struct split_k split;
         enum gemm_kernel_id kernel = (enum gemm_kernel_id)i;
         const struct gemm_kernel_config *config = &gemm_configs[i];
         if ((disabled >> i & 1u) != 0 ||
             ((config->is_3xtf32 || config->mma_format == MMA_FP16X3) &&
-             gemm->k < MIN_SPLIT_FORMAT_K) ||
+             gemm->k < min_split_format_k) ||
             !gemm_kernel_supports(gemm, kernel))
             continue;
         double ns =
-            split_k_choose(&selector->cost_model, selector->compute_units, gemm,
-                           kernel, &split);
+            split_k_choose(model, selector->compute_units, gemm, kernel,
+                           &split);
         if (ns < best_ns) {
             best_ns = ns;
-            *out = (struct gemm_selection){.kernel = kernel, .split = split};
+            *out = (struct gemm_selection){
+                .kernel = kernel, .split = split, .ns = ns};
         }
     }
     return best_ns;
@@ -240,7 +245,8 @@ void gemm_selector_compute(struct gemm_selector *selector,
     struct gemm_selection own = *out;
     double limit_ns =
         clblast && calibrated ? clblast_ns(selector, gemm) : UNUSABLE_NS;
-    if (best_kernel_ns(selector, gemm, disabled, &own) < limit_ns)
+    if (best_kernel_ns(selector, &selector->cost_model, gemm, disabled,
+                       MIN_SPLIT_FORMAT_K, &own) < limit_ns)
         *out = own;
 }
 
@@ -250,7 +256,8 @@ void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
 {
     *out = (struct gemm_selection){.clblast = true, .split = NO_SPLIT};
     if (gemm_fits_32bit_index(gemm))
-        best_kernel_ns(selector, gemm, disabled_for(selector, gemm), out);
+        best_kernel_ns(selector, &selector->cost_model, gemm,
+                       disabled_for(selector, gemm), MIN_SPLIT_FORMAT_K, out);
 }
 
 /* ---- selection cache ---- */
@@ -311,28 +318,59 @@ static void selection_cache_write(struct selection_cache_entry *entry,
     atomic_store_explicit(&entry->sequence, sequence + 2, memory_order_release);
 }
 
-static void compute_for_patches(struct gemm_selector *selector,
-                                const struct tandem_gemm *gemm,
-                                struct gemm_selection *out)
+/* What a GEMM is part of, which the selection depends on. */
+enum gemm_use { USE_GEMM, USE_CONV, USE_CONV_OF_PATCHES };
+
+/* A kernel that reads patches is slower than one that reads a matrix: on an
+ * H200, 1.5 and 2 times for tiles of 128 and of 64 rows, because each element is
+ * read once for each row of tiles. The kernel with the most registers for its
+ * sums has none left, and was 3 times slower. */
+static double patches_factor(enum gemm_kernel_id kernel)
+{
+    double rows = gemm_configs[kernel].tile_m;
+    return kernel == GEMM_SIMT_128X128 || rows == 0 ? 3 : 1 + 64 / rows;
+}
+
+/* Sets `out` to the costs of kernels that read patches. Excludes the others. */
+static void patches_costs(const struct gemm_cost_model *from,
+                          struct gemm_cost_model *out, uint64_t *disabled)
+{
+    *out = *from;
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        out->kernels[i].step_ns *= patches_factor((enum gemm_kernel_id)i);
+        if (!gemm_kernel_reads_patches((enum gemm_kernel_id)i))
+            *disabled |= (uint64_t)1 << i;
+    }
+}
+
+/* Selects one of the plugin's kernels for a convolution. */
+static void compute_for_conv(struct gemm_selector *selector,
+                             const struct tandem_gemm *gemm, bool patches,
+                             struct gemm_selection *out)
 {
     uint64_t disabled = disabled_for(selector, gemm);
+    bool forced = selector->forced && !selector->forced_selection.clblast;
     *out = (struct gemm_selection){.clblast = true, .split = NO_SPLIT};
     if (!gemm_fits_32bit_index(gemm))
         return;
     if (selector->cost_model.calibrated == 0 && selector->prefer_clblast)
         disabled |= ~PORTABLE_KERNELS;
-    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++)
-        if (!gemm_kernel_reads_patches((enum gemm_kernel_id)i))
-            disabled |= (uint64_t)1 << i;
-    if (selector->forced &&
-        gemm_kernel_reads_patches(selector->forced_selection.kernel))
+    struct gemm_cost_model costs;
+    const struct gemm_cost_model *model = &selector->cost_model;
+    if (patches) {
+        patches_costs(model, &costs, &disabled);
+        model = &costs;
+    }
+    if (forced && (!patches || gemm_kernel_reads_patches(
+                                   selector->forced_selection.kernel)))
         forced_select(selector, gemm, disabled, out);
     else
-        best_kernel_ns(selector, gemm, disabled, out);
+        best_kernel_ns(selector, model, gemm, disabled, MIN_CONV_SPLIT_FORMAT_K,
+                       out);
 }
 
 static void choose(struct gemm_selector *selector,
-                   const struct tandem_gemm *gemm, bool patches,
+                   const struct tandem_gemm *gemm, enum gemm_use use,
                    struct gemm_selection *out)
 {
     uint64_t disabled =
@@ -343,7 +381,7 @@ static void choose(struct gemm_selector *selector,
         (uint64_t)gemm->k,
         (uint64_t)gemm->batch,
         disabled,
-        selection_traits(gemm) | (patches ? 1u << 25 : 0)};
+        selection_traits(gemm) | (uint32_t)use << 25};
     uint64_t hash = 0;
     for (uint32_t i = 0; i < SELECTION_KEY_WORDS; i++)
         hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15u;
@@ -351,10 +389,10 @@ static void choose(struct gemm_selector *selector,
         &selector->cache[hash >> (64 - SELECTION_CACHE_LOG2)];
     if (selection_cache_read(entry, key, out))
         return;
-    if (patches)
-        compute_for_patches(selector, gemm, out);
-    else
+    if (use == USE_GEMM)
         gemm_selector_compute(selector, gemm, out);
+    else
+        compute_for_conv(selector, gemm, use == USE_CONV_OF_PATCHES, out);
     selection_cache_write(entry, key, out);
 }
 
@@ -362,13 +400,16 @@ void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
                           struct gemm_selection *out)
 {
-    choose(selector, gemm, false, out);
+    choose(selector, gemm, USE_GEMM, out);
 }
 
-bool gemm_selector_choose_for_patches(struct gemm_selector *selector,
-                                      const struct tandem_gemm *gemm,
-                                      struct gemm_selection *out)
+bool gemm_selector_choose_own(struct gemm_selector *selector,
+                              const struct tandem_gemm *gemm, bool patches,
+                              uint64_t bytes, struct gemm_selection *out)
 {
-    choose(selector, gemm, true, out);
+    const struct gemm_cost_model *model = &selector->cost_model;
+    choose(selector, gemm, patches ? USE_CONV_OF_PATCHES : USE_CONV, out);
+    if (bytes != 0)
+        out->ns += model->launch_ns + (double)bytes / model->bytes_per_ns;
     return !out->clblast;
 }

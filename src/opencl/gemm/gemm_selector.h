@@ -61,12 +61,10 @@ void gemm_selector_compute(struct gemm_selector *selector,
 void gemm_selector_choose(struct gemm_selector *selector,
                           const struct tandem_gemm *gemm,
                           struct gemm_selection *out);
-/* Selects a kernel for a GEMM whose operand `b` are patches (gemm_plan.h). The
- * matrix `b` in `gemm` must be MN-major. Returns false if there is none. Uses the
- * cache. */
-bool gemm_selector_choose_for_patches(struct gemm_selector *selector,
-                                      const struct tandem_gemm *gemm,
-                                      struct gemm_selection *out);
+/* Implements select_gemm of struct op_request. Uses the cache. */
+bool gemm_selector_choose_own(struct gemm_selector *selector,
+                              const struct tandem_gemm *gemm, bool patches,
+                              uint64_t bytes, struct gemm_selection *out);
 /* Selects the fastest of the plugin's own kernels. If none supports `gemm`, the
  * result is CLBlast. */
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,

@@ -6,6 +6,11 @@
 #include "common/argument_check.h"
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
+#include "gemm/store_patches.cl"
+
+/* Maximum size in bytes of stored patches. */
+#define MAX_STORED_BYTES ((uint64_t)256 << 20)
+#define STORE_GROUP_LOG2 8u
 
 /* Largest distance between the elements of an image that a patch reads, so that
  * sums of a few distances fit 31 bits. */
@@ -105,14 +110,17 @@ void patches_params_fill(struct patches_params *out,
     fast_divmod_fill(&out->tap_space, &taps);
 }
 
-/* Describes the GEMM without the operand `b`. */
+/* Describes the GEMM, whose operand `b` is a matrix with the channels of the
+ * input as rows. */
 static void gemm_fill(struct tandem_gemm *out, const struct op_request *request,
                       const struct conv_problem *conv)
 {
+    const struct tandem_tensor_desc *x = request->inputs[0];
     const struct tandem_tensor_desc *weight = request->inputs[1];
     const struct tandem_tensor_desc *output = request->outputs[0];
     const struct tandem_tensor_desc *bias = conv->bias_tensor;
     int64_t ld = conv->rows == 1 ? conv->depth : conv->weight_row;
+    int64_t x_ld = conv->channels == 1 ? conv->columns : conv->x.channel;
     int64_t c_ld = conv->rows == 1 ? conv->columns : conv->out.channel;
     *out = (struct tandem_gemm){
         .struct_size = sizeof(*out),
@@ -123,6 +131,7 @@ static void gemm_fill(struct tandem_gemm *out, const struct op_request *request,
         .k = conv->depth,
         .batch = conv->batch,
         .alpha = 1,
+        .b = {x->buffer, x->byte_offset, x_ld, conv->x.batch},
         .beta = conv->residual_tensor != NULL,
         .a = {weight->buffer, weight->byte_offset, ld, 0},
         .c = {output->buffer, output->byte_offset, c_ld, conv->out.batch},
@@ -136,16 +145,108 @@ static void gemm_fill(struct tandem_gemm *out, const struct op_request *request,
     out->bias_byte_offset = bias->byte_offset;
 }
 
-/* For the selection, `b` is a matrix that every kernel reads without packing. */
-static bool selection_make(struct gemm_selection *out,
-                           const struct op_request *request,
-                           const struct tandem_gemm *gemm)
+/* Returns true if the rows of the patches are the channels of the input. */
+static bool input_is_matrix(const struct conv_problem *conv)
 {
+    int64_t step = 1;
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
+        const struct window_axis *axis = &conv->window.axis[i];
+        if (axis->kernel != 1 || axis->begin != 0 || axis->in != axis->out ||
+            (axis->in > 1 && (axis->stride != 1 || conv->x.axis[i] != step)))
+            return false;
+        step *= axis->in;
+    }
+    return conv->x.batch >= 0 &&
+           (conv->channels == 1 || conv->x.channel >= conv->columns);
+}
+
+DECLARE_KERNEL_SOURCE(store_patches);
+static const struct kernel_define no_defines[] = {END_OF_DEFINES};
+static const struct kernel_info kernel_store_patches = {
+    KERNEL_SOURCE(store_patches), .function = "store_patches",
+    .defines = no_defines,
+    .param_bytes = sizeof(struct store_patches_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE};
+
+static uint64_t stored_bytes(const struct tandem_gemm *gemm)
+{
+    return (uint64_t)gemm->n * (uint64_t)gemm->k * (uint64_t)gemm->batch *
+           sizeof(float);
+}
+
+/* Describes stored patches at an offset of the temporary buffer. */
+static void gemm_set_stored(struct tandem_gemm *gemm, uint64_t offset)
+{
+    gemm->flags |= TANDEM_GEMM_TRANSPOSE_B;
+    gemm->b = (struct tandem_matrix){TEMP_BUFFER, offset, gemm->k,
+                                     gemm->n * gemm->k};
+}
+
+/* Plans the kernel that stores the patches, and sets the operand `b`. */
+static void plan_store(struct launch_plan *plan, struct tandem_gemm *gemm,
+                       const struct tandem_tensor_desc *x,
+                       const struct conv_problem *conv)
+{
+    const struct kernel_key key = {.kernel = &kernel_store_patches,
+                                   .group_log2 = STORE_GROUP_LOG2};
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
+    struct store_patches_params *out =
+        (struct store_patches_params *)step->params;
+    uint64_t offset = plan_reserve_temp(plan, stored_bytes(gemm), 256);
+    patches_params_fill(&out->patches, conv);
+    out->out_offset = offset / sizeof(float);
+    out->x_offset = element_offset(x);
+    out->x_batch = conv->x.batch;
+    out->columns = (uint32_t)gemm->n;
+    out->rows = (uint32_t)gemm->k;
+    out->tiles_m = (uint32_t)div_ceil((uint64_t)gemm->k, PATCH_TILE);
+    out->tiles_n = (uint32_t)div_ceil((uint64_t)gemm->n, PATCH_TILE);
+    step_add_temp(step, true);
+    step_add_tensor(step, x, false);
+    step->groups =
+        (uint64_t)out->tiles_m * out->tiles_n * (uint64_t)gemm->batch;
+    gemm_set_stored(gemm, offset);
+}
+
+/* The ways to read the patches. */
+enum patch_access {
+    PATCHES_ARE_INPUT, /* they are a matrix in memory */
+    PATCHES_GATHERED,  /* the GEMM kernel reads elements of the input */
+    PATCHES_STORED     /* another kernel stores them before */
+};
+
+/* Selects the fastest way and its kernel.  Returns false if there is none. */
+static bool access_select(const struct op_request *request,
+                          const struct tandem_gemm *gemm,
+                          const struct conv_problem *conv,
+                          enum patch_access *out_access,
+                          struct gemm_selection *out)
+{
+    struct gemm_selection stored;
     struct tandem_gemm matrix = *gemm;
+    uint64_t bytes = stored_bytes(gemm);
+    matrix.beta = 0; /* another matrix than c is added */
+    *out_access = PATCHES_ARE_INPUT;
+    if (input_is_matrix(conv))
+        return request->select_gemm(request->gemm_selector, &matrix, false, 0,
+                                    out);
+    gemm_set_stored(&matrix, 0);
+    bool has_stored = request->group_log2 >= STORE_GROUP_LOG2 &&
+                      bytes <= MAX_STORED_BYTES &&
+                      request->select_gemm(request->gemm_selector, &matrix,
+                                           false, 2 * bytes, &stored);
+    /* Patches never need packing, like a matrix of a multiple of 4 columns. */
+    matrix.flags &= ~(uint32_t)TANDEM_GEMM_TRANSPOSE_B;
     matrix.n = (gemm->n + 3) / 4 * 4;
     matrix.b = (struct tandem_matrix){.ld = matrix.n};
-    matrix.beta = 0;
-    return request->select_gemm(request->gemm_selector, &matrix, out);
+    bool has_gathered = request->select_gemm(request->gemm_selector, &matrix,
+                                             true, 0, out);
+    *out_access = PATCHES_GATHERED;
+    if (!has_stored || (has_gathered && out->ns <= stored.ns))
+        return has_gathered;
+    *out_access = PATCHES_STORED;
+    *out = stored;
+    return true;
 }
 
 bool plan_conv_as_gemm(struct launch_plan *plan,
@@ -153,8 +254,10 @@ bool plan_conv_as_gemm(struct launch_plan *plan,
                        const struct conv_problem *conv)
 {
     const struct tandem_tensor_desc *x = request->inputs[0];
-    struct gemm_patches patches = {.tensor = x, .old = conv->residual_tensor};
+    struct gemm_patches patches = {.tensor = x};
+    struct gemm_sources sources = {.old = conv->residual_tensor};
     struct gemm_selection selection;
+    enum patch_access access;
     struct tandem_gemm gemm;
     if (request->select_gemm == NULL || conv->is_transposed ||
         conv->groups != 1 || conv->depth == 0 || !weight_is_matrix(conv) ||
@@ -163,13 +266,16 @@ bool plan_conv_as_gemm(struct launch_plan *plan,
         (conv->bias_tensor != NULL && conv->rows > 1 && conv->bias_stride != 1))
         return false;
     gemm_fill(&gemm, request, conv);
-    if (!selection_make(&selection, request, &gemm))
+    if (!access_select(request, &gemm, conv, &access, &selection))
         return false;
-    gemm.b = (struct tandem_matrix){x->buffer, x->byte_offset, gemm.n,
-                                    conv->x.batch};
-    patches_params_fill(&patches.params, conv);
-    plan_gemm_of_patches(plan, &gemm, &patches, &selection,
-                         request->group_log2);
-    plan->uses_selected_gemm = true;
+    if (access == PATCHES_STORED) {
+        plan_store(plan, &gemm, x, conv);
+    } else if (access == PATCHES_GATHERED) {
+        patches_params_fill(&patches.params, conv);
+        sources.patches = &patches;
+    }
+    plan_add_gemm(plan, &gemm, &sources, &selection, NULL,
+                  request->group_log2);
+    plan->selected_gemm = (uint32_t)selection.kernel + 1;
     return true;
 }

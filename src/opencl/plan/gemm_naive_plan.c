@@ -7,7 +7,7 @@
 #include "gemm/gemm_epilogue.cl"
 
 static const struct kernel_define defines[] = {
-    GEMM_DTYPE_DEFINES, DEFINE_ACTIVATION, END_OF_DEFINES};
+    GEMM_DTYPE_DEFINES, EPILOGUE_DEFINES, END_OF_DEFINES};
 DECLARE_KERNEL_SOURCE(gemm_naive);
 static const struct kernel_info kernel_naive = {
     KERNEL_SOURCE(gemm_naive), .function = "gemm_naive", .defines = defines,

@@ -82,6 +82,11 @@ uint32_t define_gemm_config(const struct define_input *in)
     return value;
 }
 
+uint32_t define_has_old(const struct define_input *in)
+{
+    return in->key->has_old != 0 ? 1 : NOT_DEFINED;
+}
+
 uint32_t define_vector(const struct define_input *in)
 {
     return ((const uint8_t *)in->key)[in->argument] != 0 ? 4 : 1;
@@ -137,12 +142,12 @@ void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
 }
 
 void gemm_params_set_old(struct gemm_params *out,
-                         const struct gemm_patches *patches)
+                         const struct tandem_tensor_desc *old)
 {
-    if (patches->old == NULL)
+    if (old == NULL)
         return;
-    out->old_offset = element_offset(patches->old);
-    if (!tensor_is_vec4_aligned(patches->old))
+    out->old_offset = element_offset(old);
+    if (!tensor_is_vec4_aligned(old))
         out->flags &= ~C_IS_VEC4;
 }
 
@@ -200,15 +205,6 @@ void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
                     written);
 }
 
-void step_add_gemm_old(struct kernel_step *step, const struct tandem_gemm *gemm,
-                       const struct gemm_patches *patches)
-{
-    if (patches != NULL && patches->old != NULL)
-        step_add_tensor(step, patches->old, false);
-    else
-        step_add_gemm_c(step, gemm, false);
-}
-
 void step_add_gemm_bias(struct kernel_step *step,
                         const struct tandem_gemm *gemm)
 {
@@ -227,7 +223,7 @@ void step_add_gemm_bias(struct kernel_step *step,
 /* ---- fixup of split k ---- */
 
 static const struct kernel_define fixup_defines[] = {
-    GEMM_DTYPE_DEFINES, DEFINE_ACTIVATION, END_OF_DEFINES};
+    GEMM_DTYPE_DEFINES, EPILOGUE_DEFINES, END_OF_DEFINES};
 DECLARE_KERNEL_SOURCE(split_k_fixup);
 static const struct kernel_info fixup = {
     KERNEL_SOURCE(split_k_fixup), .function = "split_k_fixup",
@@ -258,7 +254,7 @@ static uint32_t fixup_lanes_log2(const struct gemm_params *params,
 
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
-                        const struct gemm_patches *patches,
+                        const struct tandem_tensor_desc *old,
                         const struct gemm_params *from, uint32_t group_log2)
 {
     /* If only some tiles are split, partial sums are stored tile by tile. */
@@ -276,11 +272,13 @@ void plan_split_k_fixup(struct launch_plan *plan,
                              .index_64bit = from->c_elements > MAX_32BIT_INDEX};
     kernel_key_set_types(&key, gemm);
     kernel_key_set_activation(&key, gemm);
+    key.has_old = old != NULL;
     struct kernel_step *step = plan_add_step(plan, &key, from);
     ((struct gemm_params *)step->params)->lanes_log2 = lanes_log2;
     step_add_gemm_c(step, gemm, true);
     step_add_temp(step, false);
     step_add_gemm_bias(step, gemm);
-    step_add_gemm_old(step, gemm, patches);
+    if (old != NULL)
+        step_add_tensor(step, old, false);
     step_set_items(step, items);
 }

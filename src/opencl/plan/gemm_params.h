@@ -31,9 +31,9 @@ uint64_t gemm_c_elements(const struct tandem_gemm *gemm);
 void gemm_params_set_operands(struct gemm_params *out,
                               const struct tandem_matrix *a,
                               const struct tandem_matrix *b, uint32_t dtype);
-/* Sets the parameters of patches->old, if any. */
+/* Sets the parameters for `old`, unless it is NULL. */
 void gemm_params_set_old(struct gemm_params *out,
-                         const struct gemm_patches *patches);
+                         const struct tandem_tensor_desc *old);
 /* Sets all GEMM parameters except the numbers of tiles.  Splits k into at most
  * `splits` ranges, whose lengths are multiples of k_tile. */
 void gemm_params_fill(struct gemm_params *out, const struct tandem_gemm *gemm,
@@ -65,7 +65,11 @@ define_number_fn define_gemm_config;
 define_number_fn define_vector;
 #define DEFINE_VECTOR(name, field)                                             \
     DEFINE_NUMBER(name, define_vector, offsetof(struct kernel_key, field))
-#define DEFINE_ACTIVATION DEFINE_TEXT("ACTIVATION", define_activation, 0)
+/* Macros for the epilogue. */
+#define EPILOGUE_DEFINES                                                       \
+    DEFINE_TEXT("ACTIVATION", define_activation, 0),                           \
+        DEFINE_NUMBER("HAS_OLD", define_has_old, 0)
+define_number_fn define_has_old;
 
 /* Add an argument to a step.  Without a bias, the argument for the bias is `c`
  * as a placeholder, because it must be a valid buffer. */
@@ -76,14 +80,11 @@ void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
                      bool written);
 void step_add_gemm_bias(struct kernel_step *step,
                         const struct tandem_gemm *gemm);
-/* Adds patches->old, or `c` as a placeholder. */
-void step_add_gemm_old(struct kernel_step *step, const struct tandem_gemm *gemm,
-                       const struct gemm_patches *patches);
 /* Plans the kernel that adds partial sums and applies bias and activation.
- * `patches` is NULL unless `b` are patches. */
+ * `old` is what beta multiplies instead of c, or NULL. */
 void plan_split_k_fixup(struct launch_plan *plan,
                         const struct tandem_gemm *gemm,
-                        const struct gemm_patches *patches,
+                        const struct tandem_tensor_desc *old,
                         const struct gemm_params *from, uint32_t group_log2);
 
 #endif

@@ -104,7 +104,7 @@ static uint32_t define_stores_at_once(const struct define_input *in)
         DEFINE_CONFIG("K_TILE", k_tile), DEFINE_FIELD("A_MN_MAJOR", a_layout), \
         DEFINE_FIELD("B_MN_MAJOR", b_layout),                                  \
         DEFINE_VECTOR("A_VECTOR", vec4), DEFINE_VECTOR("B_VECTOR", b_vec4),    \
-        DEFINE_NUMBER("UNROLL", define_unroll, 0), DEFINE_ACTIVATION,          \
+        DEFINE_NUMBER("UNROLL", define_unroll, 0), EPILOGUE_DEFINES,           \
         DEFINE_NUMBER("STORES_AT_ONCE", define_stores_at_once, 0)
 static const struct kernel_define simt_defines[] = {SIMT_DEFINES,
                                                     END_OF_DEFINES};
@@ -134,7 +134,7 @@ static uint32_t define_warp_n(const struct define_input *in)
         DEFINE_CONFIG("TILE_N", tile_n), DEFINE_CONSTANT("WARP_M", 64),        \
         DEFINE_NUMBER("WARP_N", define_warp_n, 0),                             \
         DEFINE_FIELD("A_MN_MAJOR", a_layout),                                  \
-        DEFINE_FIELD("B_MN_MAJOR", b_layout), DEFINE_ACTIVATION
+        DEFINE_FIELD("B_MN_MAJOR", b_layout), EPILOGUE_DEFINES
 static const struct kernel_define tf32x3_defines[] = {TF32X3_DEFINES,
                                                       END_OF_DEFINES};
 static const struct kernel_define tf32x3_patches_defines[] = {
@@ -221,16 +221,19 @@ static struct kernel_step *patches_step_add(struct launch_plan *plan,
 /* Plans the launch of a GEMM kernel.  `has_flags` is true if the temporary
  * buffer holds tensor maps, or flags that mark tiles with infinities or NaN. */
 static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
-                       const struct gemm_patches *patches,
+                       const struct gemm_sources *sources,
                        struct kernel_key key, const struct gemm_params *params,
                        bool has_flags)
 {
+    const struct gemm_patches *patches = sources->patches;
     bool writes_c = params->unsplit_tiles > 0;
     bool uses_temp =
         (params->flags & (STORES_PARTIALS | PROMOTES_IN_MEMORY)) != 0;
     bool recomputes = (params->flags & ONLY_NONFINITE_TILES) != 0;
+    bool reads_old = writes_c && sources->old != NULL;
     if (writes_c)
         kernel_key_set_activation(&key, gemm);
+    key.has_old = reads_old;
     struct kernel_step *step =
         patches != NULL ? patches_step_add(plan, &key, params, patches)
                         : plan_add_step(plan, &key, params);
@@ -243,8 +246,8 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
         step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
     step_add_gemm_bias(step, gemm);
     step_add_temp_or_c(step, gemm, has_flags, has_flags && !recomputes);
-    if (patches != NULL)
-        step_add_gemm_old(step, gemm, patches);
+    if (reads_old)
+        step_add_tensor(step, sources->old, false);
     step->groups = total_groups(params);
 }
 
@@ -293,12 +296,12 @@ static void plan_mma_promotion(struct launch_plan *plan,
  * instead. */
 static void plan_simt_promotion(struct launch_plan *plan,
                                 const struct tandem_gemm *gemm,
-                                const struct gemm_patches *patches,
+                                const struct gemm_sources *sources,
                                 struct gemm_params *params,
                                 enum gemm_kernel_id kernel)
 {
     bool in_c = gemm_c_dtype(gemm) == TANDEM_F32 &&
-                (params->beta == 0 || patches != NULL);
+                (params->beta == 0 || sources->old != NULL);
     if (kernel != GEMM_SIMT_32X64 && !in_c && params->unsplit_tiles != 0 &&
         params->k > PARTIAL_TERMS)
         promoted_sums_reserve(plan, params, params->c_elements);
@@ -316,22 +319,22 @@ static uint64_t partial_bytes(const struct gemm_params *params)
 /* Plans the SIMT kernel that recomputes tiles with infinities or NaN. */
 static void plan_fallback(struct launch_plan *plan,
                           const struct tandem_gemm *gemm,
-                          const struct gemm_patches *patches, bool packed,
+                          const struct gemm_sources *sources, bool packed,
                           struct gemm_params *params,
                           enum gemm_kernel_id fallback)
 {
     plan->temp_bytes += total_groups(params) * sizeof(uint32_t);
     params->flags |= ONLY_NONFINITE_TILES;
-    plan_simt_promotion(plan, gemm, patches, params, fallback);
+    plan_simt_promotion(plan, gemm, sources, params, fallback);
     gemm_params_set_operands(params, &gemm->a, &gemm->b, gemm->dtype);
-    plan_tiles(plan, gemm, patches, simt_key(gemm, fallback, packed), params,
+    plan_tiles(plan, gemm, sources, simt_key(gemm, fallback, packed), params,
                true);
     params->flags &= ~(ONLY_NONFINITE_TILES | PROMOTES_IN_MEMORY);
 }
 
 static void params_set_tiles(struct gemm_params *params,
                              const struct tandem_gemm *gemm,
-                             const struct gemm_patches *patches,
+                             const struct gemm_sources *sources,
                              const struct gemm_kernel_config *config,
                              uint32_t split_tiles)
 {
@@ -340,7 +343,7 @@ static void params_set_tiles(struct gemm_params *params,
     gemm_params_set_tiles(
         params, (uint32_t)div_ceil((uint64_t)gemm->m, config->tile_m),
         (uint32_t)div_ceil((uint64_t)gemm->n, config->tile_n), split_tiles);
-    if (!config->is_3xtf32 || gemm->beta == 0 || patches != NULL)
+    if (!config->is_3xtf32 || gemm->beta == 0 || sources->old != NULL)
         return;
     /* The fallback kernel can recompute a tile, but beta * c must be added only
      * once.  Therefore the fixup kernel adds beta * c to all tiles. */
@@ -352,12 +355,11 @@ static void params_set_tiles(struct gemm_params *params,
 
 /* Plans the GEMM kernel, its SIMT fallback and the sum of split-K partial sums.
  * `packed` is a copy of `gemm`, in which packed copies replace the operands
- * that the kernel cannot read directly.  `patches` is NULL unless `b` are
- * patches. */
+ * that the kernel cannot read directly. */
 static void plan_kernels(struct launch_plan *plan,
                          const struct tandem_gemm *gemm,
                          const struct tandem_gemm *packed,
-                         const struct gemm_patches *patches,
+                         const struct gemm_sources *sources,
                          enum gemm_kernel_id kernel, struct split_k split_k,
                          uint32_t group_log2)
 {
@@ -368,9 +370,8 @@ static void plan_kernels(struct launch_plan *plan,
                                      : simt_key(packed, kernel, true);
     struct gemm_params params;
     gemm_params_fill(&params, packed, config->k_tile, split_k.splits);
-    if (patches != NULL)
-        gemm_params_set_old(&params, patches);
-    params_set_tiles(&params, gemm, patches, config, split_k.split_tiles);
+    gemm_params_set_old(&params, sources->old);
+    params_set_tiles(&params, gemm, sources, config, split_k.split_tiles);
     uint64_t map_bytes = tensor_map_bytes(&key, total_groups(&params));
     if (map_bytes != 0)
         params.tensor_maps_offset =
@@ -383,57 +384,60 @@ static void plan_kernels(struct launch_plan *plan,
     }
     plan_mma_promotion(plan, &params, config);
     if (!uses_mma && !config->is_3xtf32)
-        plan_simt_promotion(plan, gemm, patches, &params, kernel);
+        plan_simt_promotion(plan, gemm, sources, &params, kernel);
     params.nonfinite_flags_offset = plan->temp_bytes / sizeof(uint32_t);
-    plan_tiles(plan, packed, patches, key, &params,
+    plan_tiles(plan, packed, sources, key, &params,
                has_fallback || map_bytes != 0);
     /* Packing for tensor cores does not preserve infinities and NaN, so the
      * fallback kernel reads the original operands. */
     if (has_fallback)
-        plan_fallback(plan, uses_mma ? gemm : packed, patches, !uses_mma,
+        plan_fallback(plan, uses_mma ? gemm : packed, sources, !uses_mma,
                       &params, config->simt_fallback);
     if ((params.flags & STORES_PARTIALS) != 0)
-        plan_split_k_fixup(plan, gemm, patches, &params, group_log2);
+        plan_split_k_fixup(plan, gemm, sources->old, &params, group_log2);
 }
 
-void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
-               enum gemm_kernel_id kernel, struct split_k split_k,
-               const struct tandem_matrix *const *packed, uint32_t group_log2)
+void plan_add_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
+                   const struct gemm_sources *sources,
+                   const struct gemm_selection *selection,
+                   const struct tandem_matrix *const *packed,
+                   uint32_t group_log2)
 {
+    static const struct gemm_sources no_sources;
+    enum gemm_kernel_id kernel = selection->kernel;
     struct tandem_gemm complete; /* normalized copy of `gemm` */
     gemm_args_normalize(&complete, gemm);
     struct tandem_gemm packed_gemm = complete;
     struct tandem_matrix *matrices[OPERAND_COUNT] = {&packed_gemm.a,
                                                      &packed_gemm.b};
     uint32_t to_pack = gemm_packed_operands(&complete, kernel);
+    if (sources == NULL)
+        sources = &no_sources;
+    if (sources->patches != NULL)
+        to_pack &= ~(1u << OPERAND_B);
     for (uint32_t i = 0; i < OPERAND_COUNT && packed != NULL; i++)
         if (packed[i] != NULL) {
             *matrices[i] = *packed[i];
             to_pack &= ~(1u << i);
         }
-    launch_plan_clear(plan);
     plan_operand_packing(plan, &complete, kernel, to_pack, group_log2,
                          &packed_gemm);
     if (gemm_configs[kernel].gemv_vectors != 0)
-        plan_gemv(plan, &packed_gemm, kernel, split_k.splits, group_log2);
+        plan_gemv(plan, &packed_gemm, sources->old, kernel,
+                  selection->split.splits, group_log2);
     else
-        plan_kernels(plan, &complete, &packed_gemm, NULL, kernel, split_k,
-                     group_log2);
+        plan_kernels(plan, &complete, &packed_gemm, sources, kernel,
+                     selection->split, group_log2);
 }
 
-void plan_gemm_of_patches(struct launch_plan *plan,
-                          const struct tandem_gemm *gemm,
-                          const struct gemm_patches *patches,
-                          const struct gemm_selection *selection,
-                          uint32_t group_log2)
+void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
+               enum gemm_kernel_id kernel, struct split_k split_k,
+               const struct tandem_matrix *const *packed, uint32_t group_log2)
 {
-    struct tandem_gemm packed = *gemm;
-    uint32_t to_pack = gemm_packed_operands(gemm, selection->kernel);
+    const struct gemm_selection selection = {.kernel = kernel,
+                                             .split = split_k};
     launch_plan_clear(plan);
-    plan_operand_packing(plan, gemm, selection->kernel,
-                         to_pack & 1u << OPERAND_A, group_log2, &packed);
-    plan_kernels(plan, gemm, &packed, patches, selection->kernel,
-                 selection->split, group_log2);
+    plan_add_gemm(plan, gemm, NULL, &selection, packed, group_log2);
 }
 
 const struct plan_class plan_class_gemm = {.plan = NULL};

@@ -24,6 +24,7 @@ struct gemm_selection {
     bool clblast;               /* CLBlast is selected */
     enum gemm_kernel_id kernel; /* kernel used if CLBlast is not selected */
     struct split_k split;
+    double ns; /* predicted time of a kernel of the plugin */
 };
 
 /* Returns true if the kernel can compute the GEMM, after packing the operands
@@ -58,21 +59,27 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
 /* Patches of a tensor as the operand `b` of a GEMM; see cl/gemm/patches.cl. */
 struct gemm_patches {
     const struct tandem_tensor_desc *tensor;
-    /* What beta multiplies instead of c, with the strides of c; or NULL. */
-    const struct tandem_tensor_desc *old;
     struct patches_params params;
 };
 /* Returns true if `b` can be patches. */
 bool gemm_kernel_reads_patches(enum gemm_kernel_id kernel);
 /* Returns true if the key is that of such a kernel. */
 bool gemm_key_reads_patches(const struct kernel_key *key);
-/* Plans a GEMM whose operand `b` are patches.  Of the matrix `b` in `gemm`,
- * only the buffer, the offset and the batch stride count.  beta must be 0 unless
- * patches->old is set. */
-void plan_gemm_of_patches(struct launch_plan *plan,
-                          const struct tandem_gemm *gemm,
-                          const struct gemm_patches *patches,
-                          const struct gemm_selection *selection,
-                          uint32_t group_log2);
+
+/* What a GEMM reads besides the matrices of struct tandem_gemm. */
+struct gemm_sources {
+    /* Replaces `b`, of which the offset and the batch stride still count. */
+    const struct gemm_patches *patches;
+    /* What beta multiplies instead of c, with the strides of c; not in the
+     * buffer of c. */
+    const struct tandem_tensor_desc *old;
+};
+/* Adds a GEMM to a plan, like plan_gemm.  `sources` is NULL or may contain NULL
+ * pointers. */
+void plan_add_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
+                   const struct gemm_sources *sources,
+                   const struct gemm_selection *selection,
+                   const struct tandem_matrix *const *packed,
+                   uint32_t group_log2);
 
 #endif

@@ -92,7 +92,7 @@ static const struct kernel_define defines[] = {
     DEFINE_VECTOR("W_VECTOR", vec4),
     DEFINE_VECTOR("X_VECTOR", b_vec4),
     DEFINE_NUMBER("STREAM", is_stream, 0),
-    DEFINE_ACTIVATION,
+    EPILOGUE_DEFINES,
     END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemv);
@@ -204,6 +204,7 @@ static uint32_t min_splits(const struct tandem_gemm *gemm,
 }
 
 void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
+               const struct tandem_tensor_desc *old,
                enum gemm_kernel_id kernel, uint32_t splits, uint32_t group_log2)
 {
     struct gemv_operands operands = operands_of(gemm, kernel);
@@ -214,6 +215,7 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     /* The kernel expects the matrix as operand `a`. */
     gemm_params_set_operands(&params, operands.matrix.matrix,
                              operands.vectors.matrix, gemm->dtype);
+    gemm_params_set_old(&params, old);
     gemm_params_set_tiles(&params, operands.row_tiles, operands.vector_tiles,
                           ALL_GEMM_TILES);
     params.flags |= operands.swapped ? OPERANDS_SWAPPED : 0;
@@ -226,6 +228,7 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     struct kernel_key key = key_of(gemm, &operands, kernel);
     if (!split)
         kernel_key_set_activation(&key, gemm);
+    key.has_old = !split && old != NULL;
     struct kernel_step *step = plan_add_step(plan, &key, &params);
     step_add_gemm_c(step, gemm, !split);
     if (split)
@@ -235,7 +238,9 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     step_add_gemm_operand(step, gemm, operands.matrix);
     step_add_gemm_operand(step, gemm, operands.vectors);
     step_add_gemm_bias(step, gemm);
+    if (key.has_old != 0)
+        step_add_tensor(step, old, false);
     step->groups = tiling.groups * params.splits;
     if (split)
-        plan_split_k_fixup(plan, gemm, NULL, &params, group_log2);
+        plan_split_k_fixup(plan, gemm, old, &params, group_log2);
 }

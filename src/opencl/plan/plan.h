@@ -49,7 +49,9 @@ extern struct tandem_buffer plan_temp_buffer, plan_counter_buffer;
 struct launch_plan {
     uint32_t step_count; /* 0 if there is nothing to do */
     bool is_overfull;    /* a planner added more than MAX_PLAN_STEPS steps */
-    bool uses_selected_gemm; /* request->select_gemm selected a kernel */
+    /* The kernel that request->select_gemm selected: enum gemm_kernel_id + 1,
+     * or 0 for none. */
+    uint32_t selected_gemm;
     uint64_t temp_bytes; /* size of the temporary buffer in bytes */
     /* The last element is not part of the plan.  Planners write to it when the
      * plan is full. */
@@ -61,7 +63,7 @@ static inline void launch_plan_clear(struct launch_plan *plan)
 {
     plan->step_count = 0;
     plan->is_overfull = false;
-    plan->uses_selected_gemm = false;
+    plan->selected_gemm = 0;
     plan->temp_bytes = 0;
 }
 /* Returns FAILED if a planner added more steps, or more buffers to a step, than
@@ -80,11 +82,13 @@ struct op_request {
      * have written.  OpenCL C 1.2 does not guarantee this.  NVIDIA GPUs of
      * compute capability 7.0 or higher have an instruction for this. */
     bool has_device_scope_visibility;
-    /* Selects the kernel of a GEMM whose operand `b` are patches (gemm_plan.h).
-     * Returns false if there is none.  NULL means that there is none. */
+    /* Selects a kernel of the plugin for a GEMM, whose operand `b` are patches
+     * (gemm_plan.h) if `patches` is set.  Adds to the predicted time that of a
+     * kernel that reads and writes `bytes` bytes, unless this is 0.  Returns
+     * false if there is no kernel.  NULL means that there is none. */
     bool (*select_gemm)(struct gemm_selector *selector,
-                        const struct tandem_gemm *gemm,
-                        struct gemm_selection *out);
+                        const struct tandem_gemm *gemm, bool patches,
+                        uint64_t bytes, struct gemm_selection *out);
     struct gemm_selector *gemm_selector;
 };
 

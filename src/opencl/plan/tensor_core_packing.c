@@ -69,7 +69,7 @@ static const struct kernel_define mma_defines[] = {
     DEFINE_FIELD("B_LAYOUT", b_layout),
     DEFINE_NUMBER("STAGES", stages, 0),
     DEFINE_NUMBER("TF32_TO_EVEN", tf32_to_even, 0),
-    DEFINE_ACTIVATION,
+    EPILOGUE_DEFINES,
     END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_mma);
@@ -85,7 +85,7 @@ static const struct kernel_define wgmma_defines[] = {
     DEFINE_CONFIG("TILE_N", tile_n),
     DEFINE_FIELD("A_LAYOUT", a_layout),
     DEFINE_FIELD("B_LAYOUT", b_layout),
-    DEFINE_ACTIVATION,
+    EPILOGUE_DEFINES,
     END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_wgmma);

@@ -182,8 +182,10 @@ static void plan_patches(struct self_test *test)
         .window = {{{gemm->n, gemm->n, 1, 1, 1, 0, 0}, one, one}},
         .x = {.channel = gemm->b.ld, .axis = {1}}};
     struct gemm_patches patches = {.tensor = &tensor};
+    const struct gemm_sources sources = {.patches = &patches};
     patches_params_fill(&patches.params, &conv);
-    plan_gemm_of_patches(&test->plan, gemm, &patches, &selection, 0);
+    launch_plan_clear(&test->plan);
+    plan_add_gemm(&test->plan, gemm, &sources, &selection, NULL, 0);
 }
 
 static enum tandem_status self_test_prepare(struct self_test *test,
@@ -201,6 +203,10 @@ static enum tandem_status self_test_prepare(struct self_test *test,
     else
         plan_gemm(&test->plan, &test->gemm, test->tile,
                   (struct split_k){SPLITS, ALL_GEMM_TILES}, NULL, 0);
+    /* The test stores partial sums, so no kernel reads `old`. */
+    for (uint32_t i = 0; i < test->plan.step_count; i++)
+        if (key->has_old != 0 && test->plan.step[i].key.kernel == key->kernel)
+            step_add_buffer(&test->plan.step[i], test->gemm.c.buffer, 0, false);
     test->sums = malloc(result_bytes(test));
     if (test->sums == NULL || !operand_make(test, OPERAND_A) ||
         !operand_make(test, OPERAND_B))

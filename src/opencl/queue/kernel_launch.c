@@ -314,7 +314,7 @@ enum tandem_status launch_plan_for_device(struct tandem_device *device,
     request->hardware = device->hardware;
     request->group_log2 = device->programs.group_log2;
     request->has_device_scope_visibility = device->has_device_scope_visibility;
-    request->select_gemm = gemm_selector_choose_for_patches;
+    request->select_gemm = gemm_selector_choose_own;
     request->gemm_selector = &device->gemm_selector;
     return launch_plan_make(out_plan, request);
 }
@@ -324,22 +324,16 @@ bool launch_plan_disable_gemm(struct tandem_device *device,
                               enum tandem_status status)
 {
     const struct tandem_gemm f32 = {.dtype = TANDEM_F32, .c_dtype = TANDEM_F32};
-    if (!plan->uses_selected_gemm ||
+    if (plan->selected_gemm == 0 ||
         (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
         return false;
-    for (uint32_t i = 0; i < plan->step_count; i++) {
-        const struct kernel_key *key = &plan->step[i].key;
-        if (key->kernel == NULL || !gemm_key_reads_patches(key))
-            continue;
-        device_log(device, TANDEM_LOG_WARNING,
-                   "conv: kernel %s is disabled on %s: %s",
-                   gemm_configs[key->gemm_kernel].name,
-                   device->hardware->info.name, last_error_get());
-        gemm_selector_disable(&device->gemm_selector, &f32,
-                              (enum gemm_kernel_id)key->gemm_kernel);
-        return true;
-    }
-    return false;
+    enum gemm_kernel_id kernel = (enum gemm_kernel_id)(plan->selected_gemm - 1);
+    device_log(device, TANDEM_LOG_WARNING,
+               "conv: kernel %s is disabled on %s: %s",
+               gemm_configs[kernel].name, device->hardware->info.name,
+               last_error_get());
+    gemm_selector_disable(&device->gemm_selector, &f32, kernel);
+    return true;
 }
 
 enum tandem_status launch_op(struct tandem_stream *stream,
