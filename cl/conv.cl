@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions. conv_direct computes one element of the output per work-item.
+ * conv_depthwise, for groups of one input channel, computes a few elements of a
+ * column of the output.
  * conv_tiled multiplies matrices: a work-group computes a tile of TILE_M output
  * channels of a group (rows) and TILE_N elements of the other axes (columns). A
  * k_tile is the part of the weight and of the input for K_TILE steps along the
@@ -25,10 +27,14 @@ struct conv_params {
     int32_t kernel_size[3], stride[3], dilation[3], begin[3];
     uint32_t rows, channels, depth; /* per group; depth: channels * taps */
     uint32_t tiles_m, tiles_n;
-    uint32_t has_bias, has_residual, reserved;
+    uint32_t has_bias, has_residual;
+    uint32_t out_lines; /* length of the output's y axis */
     float activation[2];
 };
 PARAMS_SIZE(conv_params, 728);
+
+/* Lines of the output that a work-item of conv_depthwise computes. */
+#define OUT_LINES 4
 
 #ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
@@ -140,6 +146,93 @@ KERNEL void conv_direct(__global float *out, __global const float *x,
     if (p.has_residual)
         total += residual[added];
     out[to] = ACTIVATION(total, p.activation[0], p.activation[1]);
+}
+#endif
+
+#ifdef BUILD_conv_depthwise
+/* Lengths of the window, and its stride along y. There is no z axis. */
+#ifndef WINDOW_X
+#define WINDOW_X 3
+#define WINDOW_Y 3
+#define STRIDE_Y 1
+#endif
+#define IN_LINES ((OUT_LINES - 1) * STRIDE_Y + WINDOW_Y)
+
+/* Neighbouring work-items compute neighbouring columns, so that they read
+ * neighbouring elements. A work-item reads each element once for all lines that
+ * it computes. */
+KERNEL void conv_depthwise(__global float *out, __global const float *x,
+                           __global const float *weight,
+                           __global const float *bias,
+                           __global const float *residual,
+                           const struct conv_params p)
+{
+    index_t left = (index_t)get_global_id(0);
+    if (left >= p.items)
+        return;
+    int column, block, channel;
+    DIVMOD(left, p.item_space, 0, column);
+    DIVMOD(left, p.item_space, 1, block);
+    DIVMOD(left, p.item_space, 3, channel); /* z has length 1 */
+    const int first = block * OUT_LINES;
+    const uint rows = max(p.rows, 1u), group = (uint)channel / rows;
+    const int start_x = column * p.stride[0] - p.begin[0];
+    const int start_y = first * STRIDE_Y - p.begin[1];
+    x += (long)p.x_offset + (long)left * p.x_strides[4] +
+         (long)group * p.x_strides[3] + (long)start_y * p.x_strides[1] +
+         (long)start_x * p.x_strides[0];
+    weight += (long)p.weight_offset + (long)group * p.weight_group +
+              (long)((uint)channel - group * rows) * p.weight_row;
+    float sum[OUT_LINES], own[WINDOW_Y][WINDOW_X];
+    bool inside[WINDOW_X];
+    REPEAT(i, OUT_LINES)
+    sum[i] = 0.0f;
+    REPEAT(k, WINDOW_X)
+    {
+        uint position = (uint)(start_x + (int)k * p.dilation[0]);
+        inside[k] = position < (uint)p.lengths[0];
+        REPEAT(j, WINDOW_Y)
+        own[j][k] = weight[(long)j * p.weight_tap[1] +
+                           (long)k * p.weight_tap[0]];
+    }
+    const long step = (long)p.dilation[0] * p.x_strides[0];
+    REPEAT(line, IN_LINES)
+    {
+        const bool line_inside =
+            (uint)(start_y + (int)line) < (uint)p.lengths[1];
+        REPEAT(k, WINDOW_X)
+        {
+            float value = 0.0f;
+            if (line_inside && inside[k])
+                value = x[(long)line * p.x_strides[1] + (long)k * step];
+            REPEAT(i, OUT_LINES)
+            {
+                const int j = (int)line - (int)(i * STRIDE_Y);
+                if (j >= 0 && j < WINDOW_Y)
+                    sum[i] = fma(value, own[j][k], sum[i]);
+            }
+        }
+    }
+    const long to = (long)left * p.out_strides[4] +
+                    (long)channel * p.out_strides[3] +
+                    (long)column * p.out_strides[0];
+    const long added = (long)left * p.residual_strides[4] +
+                       (long)channel * p.residual_strides[3] +
+                       (long)column * p.residual_strides[0];
+    const float shift =
+        p.has_bias ? bias[(long)p.bias_offset + channel * p.bias_stride] : 0.0f;
+    REPEAT(i, OUT_LINES)
+    {
+        const long line = first + (long)i;
+        float total = sum[i] + shift;
+        if (line >= (long)p.out_lines)
+            break;
+        if (p.has_residual)
+            total += residual[(long)p.residual_offset + added +
+                              line * p.residual_strides[1]];
+        out[(long)p.out_offset + to + line * p.out_strides[1]] =
+            ACTIVATION(total, p.activation[0], p.activation[1]);
+    }
 }
 #endif
 

@@ -33,6 +33,11 @@ static const struct kernel_define conv_defines[] = {CONV_DEFINES(0)};
 static const struct kernel_define transpose_defines[] = {CONV_DEFINES(1)};
 
 DECLARE_KERNEL_SOURCE(conv);
+static const struct kernel_define depthwise_defines[] = {
+    DEFINE_FIELD("WINDOW_X", item_vec4),
+    DEFINE_FIELD("WINDOW_Y", row_elements),
+    DEFINE_FIELD("STRIDE_Y", lanes_log2),
+    DEFINE_TEXT("ACTIVATION", define_activation, 0), END_OF_DEFINES};
 #define CONV_KERNEL(kernel, table)                                             \
     {                                                                          \
         KERNEL_SOURCE(conv), .function = kernel, .defines = table,             \
@@ -45,6 +50,9 @@ static const struct kernel_info kernels_direct[] = {
 static const struct kernel_info kernels_tiled[] = {
     CONV_KERNEL("conv_tiled", conv_defines),
     CONV_KERNEL("conv_tiled", transpose_defines)};
+
+static const struct kernel_info kernel_depthwise =
+    CONV_KERNEL("conv_depthwise", depthwise_defines);
 
 /* Copies the strides in the order x, y, z, channels, batch. */
 static void strides_copy(int64_t *out, const struct conv_strides *strides)
@@ -140,6 +148,51 @@ static bool needs_64bit(const struct conv_problem *conv)
     return needs;
 }
 
+/* Limits of conv_depthwise: elements of the window, which take registers, and
+ * the stride along y. */
+#define MAX_DEPTHWISE_TAPS 49
+#define MAX_DEPTHWISE_STRIDE 2
+
+static bool is_depthwise(const struct conv_problem *conv)
+{
+    const struct window_axis *x = &conv->window.axis[0];
+    const struct window_axis *y = &conv->window.axis[1];
+    const struct window_axis *z = &conv->window.axis[2];
+    return !conv->is_transposed && conv->channels == 1 &&
+           conv->taps <= MAX_DEPTHWISE_TAPS && x->kernel > 0 && y->kernel > 0 &&
+           y->stride <= MAX_DEPTHWISE_STRIDE &&
+           (y->dilation == 1 || y->kernel == 1) && z->in == 1 && z->out == 1 &&
+           z->kernel == 1 && z->begin == 0;
+}
+
+static void plan_depthwise(struct launch_plan *plan,
+                           const struct op_request *request,
+                           const struct conv_problem *conv)
+{
+    const struct window_axis *x = &conv->window.axis[0];
+    const struct window_axis *y = &conv->window.axis[1];
+    struct kernel_key key = {.kernel = &kernel_depthwise,
+                             .op = (uint16_t)conv->activation.op,
+                             .op_form =
+                                 activation_is_gelu_tanh(&conv->activation),
+                             .group_log2 = request->group_log2,
+                             .item_vec4 = (uint8_t)x->kernel,
+                             .row_elements = (uint8_t)y->kernel,
+                             .lanes_log2 = (uint8_t)y->stride};
+    int64_t blocks = (int64_t)div_ceil((uint64_t)y->out, OUT_LINES);
+    int64_t lengths[MAX_SPATIAL_AXES] = {x->out, blocks, 1};
+    struct kernel_step *step = plan_add_step(plan, &key, NULL);
+    struct conv_params *out = (struct conv_params *)step->params;
+    params_fill(out, conv);
+    operands_add(step, out, request, conv);
+    space_set(&out->item_space, lengths, conv->groups * conv->rows,
+              conv->batch);
+    out->out_lines = (uint32_t)y->out;
+    out->items = (uint64_t)(x->out * blocks * conv->groups * conv->rows *
+                            conv->batch);
+    step_set_items(step, out->items);
+}
+
 static void plan_conv(struct launch_plan *plan,
                       const struct op_request *request)
 {
@@ -147,6 +200,10 @@ static void plan_conv(struct launch_plan *plan,
     conv_problem_read(&conv, request->op, request->inputs, request->input_count,
                       request->outputs[0]);
     bool index_64bit = needs_64bit(&conv);
+    if (!index_64bit && is_depthwise(&conv)) {
+        plan_depthwise(plan, request, &conv);
+        return;
+    }
     bool tiled = conv.rows >= MIN_TILED_ROWS && conv.depth > 0 &&
                  !index_64bit && request->group_log2 >= TILED_GROUP_LOG2;
     if (tiled && plan_conv_as_gemm(plan, request, &conv))
