@@ -11,6 +11,7 @@
 /* Maximum size in bytes of stored patches. */
 #define MAX_STORED_BYTES ((uint64_t)256 << 20)
 #define STORE_GROUP_LOG2 8u
+#define TEMP_ALIGN 256u
 
 /* Largest distance between the elements of an image that a patch reads, so that
  * sums of a few distances fit 31 bits. */
@@ -192,7 +193,9 @@ static void plan_store(struct launch_plan *plan, struct tandem_gemm *gemm,
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct store_patches_params *out =
         (struct store_patches_params *)step->params;
-    uint64_t offset = plan_reserve_temp(plan, stored_bytes(gemm), 256);
+    /* The next reservation may assume that it begins at a multiple. */
+    uint64_t bytes = div_ceil(stored_bytes(gemm), TEMP_ALIGN) * TEMP_ALIGN;
+    uint64_t offset = plan_reserve_temp(plan, bytes, TEMP_ALIGN);
     patches_params_fill(&out->patches, conv);
     out->out_offset = offset / sizeof(float);
     out->x_offset = element_offset(x);
