@@ -190,6 +190,45 @@ static void inputs_fill(struct search *search, const struct sample *sample,
     }
 }
 
+/* The kernel that select_gemm selects: for gathered patches, or else for a
+ * matrix. */
+static struct {
+    enum gemm_kernel_id kernel;
+    bool patches;
+} selected;
+
+/* The member of the same name of struct op_request. */
+static bool select_gemm(struct gemm_selector *selector,
+                        const struct tandem_gemm *gemm, bool patches,
+                        uint64_t bytes, struct gemm_selection *out)
+{
+    (void)selector;
+    (void)bytes;
+    *out = (struct gemm_selection){.kernel = selected.kernel,
+                                   .split = NO_SPLIT};
+    return patches == selected.patches &&
+           (!patches || gemm_kernel_reads_patches(selected.kernel)) &&
+           gemm_kernel_supports(gemm, selected.kernel);
+}
+
+/* Plans a convolution as GEMM, with each kernel that can read patches, and with
+ * stored patches. */
+static void conv_try(struct search *search)
+{
+    struct op_request request = search->request;
+    struct launch_plan plan;
+
+    request.select_gemm = select_gemm;
+    for (uint32_t i = 0; i <= GEMM_KERNEL_COUNT; i++) {
+        selected.patches = i < GEMM_KERNEL_COUNT;
+        selected.kernel = i < GEMM_KERNEL_COUNT ? (enum gemm_kernel_id)i
+                                                : GEMM_SIMT_32X64;
+        if ((!selected.patches || gemm_kernel_reads_patches(selected.kernel)) &&
+            launch_plan_make(&plan, &request) == TANDEM_OK)
+            plan_add(search->keys, &plan);
+    }
+}
+
 /* Plans the call. Inputs whose bits are set are scalars. */
 static void call_try(struct search *search, uint32_t scalars)
 {
@@ -227,6 +266,8 @@ static void call_try(struct search *search, uint32_t scalars)
         if (launch_plan_make(&plan, request) == TANDEM_OK)
             plan_add(search->keys, &plan);
     }
+    if (row->op_class == TANDEM_CLASS_CONV)
+        conv_try(search);
 }
 
 /* ---- all calls of an operator ---- */
