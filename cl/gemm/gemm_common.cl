@@ -97,11 +97,12 @@ INLINE struct tile tile_assign(uint group, const struct gemm_params *p)
 }
 
 /* If `inside` is true, applies the epilogue to a sum and stores the result at
- * c. `old_at` points to the element that beta multiplies. Tests conditions that are the same in all work-items first, because PoCL's
- * vectorizer otherwise stores elements beyond the edge of c. */
+ * c. `old_at` points to the element that beta multiplies. Tests conditions
+ * that are the same in all work-items first, because PoCL's vectorizer
+ * otherwise stores elements beyond the edge of c. */
 INLINE void epilogue_scalar_if(__global C_T *c, __global const C_T *old_at,
-                               __global const C_T *bias, bool inside, float sum,
-                               const struct gemm_params *p)
+                               __global const C_T *bias, bool inside,
+                               float sum, const struct gemm_params *p)
 {
     float old = 0.0f, bias_value = 0.0f;
     if ((p->flags & HAS_BIAS) != 0 && inside)
@@ -145,18 +146,20 @@ INLINE void epilogue_vec4_if(__global C_T *c, __global const C_T *old_at,
  * store the result in c. `old` has the element that beta multiplies at the same
  * offset as c. */
 INLINE void epilogue_scalar(__global C_T *c, __global const C_T *old,
-                            __global const C_T *bias, uint batch, uint row, uint column, float sum,
+                            __global const C_T *bias, uint batch, uint row,
+                            uint column, float sum,
                             const struct gemm_params *p)
 {
     epilogue_scalar_if(c + C_OFFSET, old + C_OFFSET, bias + BIAS_OFFSET, true,
                        sum, p);
 }
 INLINE void epilogue_vec4(__global C_T *c, __global const C_T *old,
-                          __global const C_T *bias, uint batch, uint row, uint column, float4 sum,
+                          __global const C_T *bias, uint batch, uint row,
+                          uint column, float4 sum,
                           const struct gemm_params *p)
 {
-    epilogue_vec4_if(c + C_OFFSET, old + C_OFFSET, bias + BIAS_OFFSET, true, sum,
-                     p);
+    epilogue_vec4_if(c + C_OFFSET, old + C_OFFSET, bias + BIAS_OFFSET, true,
+                     sum, p);
 }
 
 /* Offset of an element in the partials, for partials that are stored as
@@ -177,7 +180,8 @@ INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
  * that are inside c. Tests C_IS_VEC4 first, because the flag is the same in all
  * work-items; see epilogue_scalar_if. */
 INLINE void epilogue_clipped(__global C_T *c, __global const C_T *old,
-                             __global const C_T *bias, uint batch, uint row, uint column, float4 sum,
+                             __global const C_T *bias, uint batch, uint row,
+                             uint column, float4 sum,
                              const struct gemm_params *p)
 {
     uint left = columns_left(row, column, p);
@@ -205,8 +209,8 @@ INLINE bool tile_uses_vec4(const struct tile *tile, const struct gemm_params *p)
 /* Stores four neighbouring sums of a tile, the first one at row y and column x,
  * in c or in the partials. tile_uses_vec4 must be true. */
 INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
-                            __global const C_T *old, __global const C_T *bias, const struct tile *tile,
-                            uint y, uint x, float4 sum,
+                            __global const C_T *old, __global const C_T *bias,
+                            const struct tile *tile, uint y, uint x, float4 sum,
                             const struct gemm_params *p)
 {
     uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
@@ -225,7 +229,8 @@ INLINE void tile_store_vec4(__global C_T *c, __global float *partial,
 
 /* Stores the sum of a tile's element (y, x). tile_uses_vec4 must be false. */
 INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
-                              __global const C_T *old, __global const C_T *bias, const struct tile *tile,
+                              __global const C_T *old,
+                              __global const C_T *bias, const struct tile *tile,
                               uint y, uint x, float sum,
                               const struct gemm_params *p)
 {
@@ -241,7 +246,8 @@ INLINE void tile_store_scalar(__global C_T *c, __global float *partial,
 
 /* Stores four neighbouring sums of a tile's row, except those outside c. */
 INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
-                               __global const C_T *old, __global const C_T *bias,
+                               __global const C_T *old,
+                               __global const C_T *bias,
                                const struct tile *tile, uint y, uint x,
                                float4 sum, const struct gemm_params *p)
 {
@@ -251,7 +257,8 @@ INLINE void tile_store_clipped(__global C_T *c, __global float *partial,
     }
 #pragma unroll 1
     for (uint e = 0; e < 4; ++e)
-        tile_store_scalar(c, partial, old, bias, tile, y, x + e, ELEMENT(sum, e), p);
+        tile_store_scalar(c, partial, old, bias, tile, y, x + e,
+                          ELEMENT(sum, e), p);
 }
 #endif
 

@@ -256,7 +256,8 @@ INLINE struct store_position store_position_get(const struct tile *tile,
 /* Stores the rows of a pass, which are in local memory. The pass begins at row
  * `first` of the tile. Each store has `width` elements, 4 or 1. */
 INLINE void store_rows(__global C_T *c, __global float *partial,
-                       __global const C_T *old, __global const C_T *bias, const struct tile *tile,
+                       __global const C_T *old, __global const C_T *bias,
+                       const struct tile *tile,
                        uint first, __local const float *shared,
                        const uint width, const struct gemm_params *p)
 {
@@ -321,11 +322,11 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
                              sum[i + row][j + 2], sum[i + row][j + 3]);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (tile_uses_vec4(tile, p))
-            store_rows(c, partial, old, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
-                       4, p);
+            store_rows(c, partial, old, bias, tile, i * ITEM_ROWS_PER_GROUP,
+                       shared, 4, p);
         else
-            store_rows(c, partial, old, bias, tile, i * ITEM_ROWS_PER_GROUP, shared,
-                       1, p);
+            store_rows(c, partial, old, bias, tile, i * ITEM_ROWS_PER_GROUP,
+                       shared, 1, p);
     }
 }
 
@@ -431,6 +432,36 @@ INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
     }
 }
 
+/* Declares what PREFETCH_B uses. */
+#if PATCHES
+#define DECLARE_B_SOURCES()                                                    \
+    const struct patches_params patches = all.patches;                         \
+    const struct window window = window_of(                                    \
+        first_n + B_COLUMN(0), first_n + B_COLUMN(0) < p.n, &patches)
+#elif B_HAS_CONSTANT_PITCH
+#define DECLARE_B_SOURCES()                                                    \
+    const uint last_n =                                                        \
+        ((p.n - 1) & ~(B_MN_MAJOR ? B_VECTOR - 1u : 0u)) - first_n;            \
+    const long b_step = B_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;                 \
+    const long b_pitch =                                                       \
+        GROUP_SIZE / RUN_LENGTH(TILE_N, B_VECTOR) * p.b_ld;                    \
+    b += OFFSET_AT(B_MN_MAJOR, p.b_ld, first_n, begin);                        \
+    b += (long)(B_K(0) * (uint)p.b_ld + B_COLUMN(0))
+#else
+#define DECLARE_B_SOURCES()                                                    \
+    const uint last_n =                                                        \
+        ((p.n - 1) & ~(B_MN_MAJOR ? B_VECTOR - 1u : 0u)) - first_n;            \
+    const long b_step = B_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;                 \
+    b += OFFSET_AT(B_MN_MAJOR, p.b_ld, first_n, begin);                        \
+    DECLARE_SOURCES(b_source, B_READS);                                        \
+    REPEAT (r, B_READS) {                                                      \
+        uint n = min((uint)B_COLUMN(r), last_n), k = B_K(r);                   \
+        b_source[r] =                                                          \
+            SOURCE_INIT(b, OFFSET_AT(B_MN_MAJOR, (uint)p.b_ld, n, k));         \
+    }                                                                          \
+    (void)0
+#endif
+
 KERNEL void gemm_simt(__global C_T *c, __global float *partial,
                       __global const AB_T *a, __global const AB_T *b,
                       __global const C_T *bias,
@@ -439,7 +470,6 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
                       OLD_ARGUMENT const struct patches_gemm_params all)
 {
     const struct gemm_params p = all.gemm;
-    const struct patches_params patches = all.patches;
 #else
                       OLD_ARGUMENT const struct gemm_params p)
 {
@@ -461,18 +491,9 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     VECTOR_T(A_VECTOR) a_next[A_READS];
     VECTOR_T(B_VECTOR) b_next[B_READS];
     uint last_m = ((p.m - 1) & ~(A_MN_MAJOR ? A_VECTOR - 1u : 0u)) - first_m;
-#if !PATCHES
-    uint last_n = ((p.n - 1) & ~(B_MN_MAJOR ? B_VECTOR - 1u : 0u)) - first_n;
-#endif
     a += (long)p.a_offset + (long)tile.batch * p.a_batch +
          OFFSET_AT(A_MN_MAJOR, p.a_ld, first_m, begin);
     b += (long)p.b_offset + (long)tile.batch * p.b_batch;
-#if PATCHES
-    const struct window window =
-        window_of(first_n + B_COLUMN(0), first_n + B_COLUMN(0) < p.n, &patches);
-#else
-    b += OFFSET_AT(B_MN_MAJOR, p.b_ld, first_n, begin);
-#endif
 #if A_HAS_CONSTANT_PITCH
     a += (long)(A_K(0) * (uint)p.a_ld + A_ROW(0));
     const long a_pitch = GROUP_SIZE / RUN_LENGTH(TILE_M, A_VECTOR) * p.a_ld;
@@ -484,21 +505,8 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
             SOURCE_INIT(a, OFFSET_AT(A_MN_MAJOR, (uint)p.a_ld, m, k));
     }
 #endif
-#if B_HAS_CONSTANT_PITCH
-    b += (long)(B_K(0) * (uint)p.b_ld + B_COLUMN(0));
-    const long b_pitch = GROUP_SIZE / RUN_LENGTH(TILE_N, B_VECTOR) * p.b_ld;
-#elif !PATCHES
-    DECLARE_SOURCES(b_source, B_READS);
-    REPEAT (r, B_READS) {
-        uint n = min((uint)B_COLUMN(r), last_n), k = B_K(r);
-        b_source[r] =
-            SOURCE_INIT(b, OFFSET_AT(B_MN_MAJOR, (uint)p.b_ld, n, k));
-    }
-#endif
+    DECLARE_B_SOURCES();
     const long a_step = A_MN_MAJOR ? K_TILE * p.a_ld : K_TILE;
-#if !PATCHES
-    const long b_step = B_MN_MAJOR ? K_TILE * p.b_ld : K_TILE;
-#endif
 
     /* A warp is 4 x 8 work-items. They are ordered so that each half of a warp
      * reads few different addresses of local memory. */
@@ -548,5 +556,6 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
         accumulate(sum, total);
 
     /* store_tile reuses the memory of a_tiles, which has room for 32 rows. */
-    store_tile(c, partial, OLD(p), bias, &tile, sum, &a_tiles[0][0][0], y, x, &p);
+    store_tile(c, partial, OLD(p), bias, &tile, sum, &a_tiles[0][0][0], y, x,
+               &p);
 }

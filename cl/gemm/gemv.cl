@@ -391,7 +391,8 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
 
 /* Stores the totals, which are in local memory, with coalesced writes. */
 INLINE void store_block(__global C_T *c, __global float *partial,
-                        __global const C_T *old, __global const C_T *bias, struct tile tile,
+                        __global const C_T *old, __global const C_T *bias,
+                        struct tile tile,
                         __local const float *shared,
                         const struct gemm_params *p)
 {

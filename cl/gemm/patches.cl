@@ -105,7 +105,8 @@ INLINE void patch_row_next(struct patch_row *at, const struct patches_params *p)
 INLINE bool patch_is_inside(const struct window *window,
                             const struct patch_row *row)
 {
-    return (window->inside[0] >> row->tap[0] & window->inside[1] >> row->tap[1] &
+    return (window->inside[0] >> row->tap[0] &
+            window->inside[1] >> row->tap[1] &
             window->inside[2] >> row->tap[2] & 1u) != 0;
 }
 

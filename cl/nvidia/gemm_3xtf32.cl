@@ -287,7 +287,8 @@ static inline void store_tile(__global C_T *c, __global float *partial,
                 tile_store_vec4(c, partial, old, bias, tile, y, column,
                                 *(__local const float4 *)from, p);
             else
-                tile_store_scalar(c, partial, old, bias, tile, y, column, *from, p);
+                tile_store_scalar(c, partial, old, bias, tile, y, column, *from,
+                                  p);
         }
     }
 }

@@ -339,7 +339,8 @@ static inline float4 vec4_unscale(float4 x, int4 exponent)
 /* Stores a tile through local memory, 16 rows of each warp at a time. Must be
  * inlined, because `sum` would otherwise not stay in registers. */
 INLINE void store_tile(__global C_T *c, __global float *partial,
-                       __global const C_T *old, __global const C_T *bias, const struct tile *tile,
+                       __global const C_T *old, __global const C_T *bias,
+                       const struct tile *tile,
                        float (*sum)[Y_BLOCKS][4], __local float *shared,
                        __global const int *a_scales,
                        __global const int *b_scales,
@@ -548,6 +549,7 @@ KERNEL void gemm_mma(__global C_T *c, __global float *partial,
 #endif
     }
     copies_wait(0);
-    store_tile(c, partial, OLD(p), bias, &tile, sum, (__local float *)shared, a_scales,
+    store_tile(c, partial, OLD(p), bias, &tile, sum, (__local float *)shared,
+               a_scales,
                b_scales, &p);
 }

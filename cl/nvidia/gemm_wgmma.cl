@@ -436,7 +436,7 @@ static inline bool vec4_is_finite(float4 x)
                 *(__local const float4 *)(own_vec4s +                          \
                                           i_ * OUT_ROW_STEP * OUT_PITCH);      \
             UNSCALE(four_, y_, column);                                        \
-            tile_store_clipped(c, partial, old, bias, tile, y_, x_, four_, p);    \
+            tile_store_clipped(c, partial, old, bias, tile, y_, x_, four_, p); \
         }                                                                      \
     } while (0)
 
@@ -471,7 +471,8 @@ static inline bool vec4_is_finite(float4 x)
 /* Stores a tile through each warp's part of local memory to coalesce writes.
  * For 3xtf32, returns false if a sum is not finite. */
 INLINE bool store_tile(__global C_T *c, __global float *partial,
-                       __global const C_T *old, __global const C_T *bias, const struct tile *tile,
+                       __global const C_T *old, __global const C_T *bias,
+                       const struct tile *tile,
                        float (*sum)[SUMS_PER_ITEM], __local float *out,
                        __local const float2 *scales,
                        const struct gemm_params *p)

@@ -202,7 +202,8 @@ request_of(const struct tandem_op *op,
                                .inputs = inputs,
                                .outputs = outputs,
                                .input_count = input_count,
-                               .output_count = output_count};
+                               .output_count = output_count,
+                               .select_gemm = gemm_selector_choose_own};
 }
 
 /* Checks the device and the operands for calls that launch no kernel, such as
@@ -212,6 +213,26 @@ static enum tandem_status check_call(struct tandem_device *device,
 {
     enum tandem_status status = device_check(device);
     return status == TANDEM_OK ? launch_check(device, request, false) : status;
+}
+
+/* If `status` means that the device cannot run the GEMM kernel that was
+ * selected for the plan, disables the kernel and returns true: a new plan has
+ * another. */
+static bool failed_gemm_disable(struct tandem_device *device,
+                                const struct launch_plan *plan,
+                                enum tandem_status status)
+{
+    const struct tandem_gemm f32 = {.dtype = TANDEM_F32, .c_dtype = TANDEM_F32};
+    if (plan->selected_gemm == 0 ||
+        (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
+        return false;
+    enum gemm_kernel_id kernel = (enum gemm_kernel_id)(plan->selected_gemm - 1);
+    device_log(device, TANDEM_LOG_WARNING,
+               "conv: kernel %s is disabled on %s: %s",
+               gemm_configs[kernel].name, device->hardware->info.name,
+               last_error_get());
+    gemm_selector_disable(&device->gemm_selector, &f32, kernel);
+    return true;
 }
 
 /* Plans the operator and calls `visit` for each kernel that needs a build,
@@ -227,7 +248,7 @@ static enum tandem_status visit_kernels(
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
         if (plan.step[i].key.kernel != NULL)
             status = visit(device, &plan, i);
-    if (!launch_plan_disable_gemm(device, &plan, status))
+    if (!failed_gemm_disable(device, &plan, status))
         return status;
     status = visit_kernels(device, request, kernel_variant_prepare);
     return status == TANDEM_OK ? TANDEM_NOT_READY : status;
@@ -290,6 +311,24 @@ static enum tandem_status entry_query_ready(
                        : visit_kernels(device, &request, kernel_ready);
 }
 
+/* Launches an operator other than GEMM.  If the device cannot run a kernel,
+ * uses another one. */
+static enum tandem_status operator_launch(struct tandem_stream *stream,
+                                          struct op_request *request)
+{
+    struct tandem_device *device = stream->device;
+    struct launch_plan plan;
+    enum tandem_status status;
+    do
+        status = launch_op(stream, request);
+    while ((status == TANDEM_FAILED || status == TANDEM_UNSUPPORTED) &&
+           atomic_load(&stream->status) == TANDEM_OK &&
+           launch_check(device, request, true) == TANDEM_OK &&
+           launch_plan_for_device(device, request, &plan) == TANDEM_OK &&
+           failed_gemm_disable(device, &plan, status));
+    return status;
+}
+
 static enum tandem_status entry_launch(
     struct tandem_stream *stream, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -301,7 +340,7 @@ static enum tandem_status entry_launch(
     if (status != TANDEM_OK)
         return status;
     if (!is_gemm(op))
-        return launch_op(stream, &request);
+        return operator_launch(stream, &request);
     return op->gemm != NULL ? gemm_launch(stream, op->gemm)
                             : argument_error("launch: op->gemm is NULL");
 }

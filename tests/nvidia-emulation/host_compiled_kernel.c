@@ -11,7 +11,7 @@
 
 #include "ptx_emulator.h"
 #include "opencl/memory/buffer.h"
-#include "opencl/plan/plan.h"
+#include "opencl/plan/gemm_plan.h"
 
 #define MAX_WORDS 64
 #define MAX_KERNELS 128u
@@ -52,6 +52,10 @@ static bool source_write(const char *path, const struct kernel_info *kernel,
     const char *params = at != NULL ? strstr(at, "const struct ") : NULL;
     if (params == NULL || sscanf(params, "const struct %60[a-z_]", type) != 1)
         return false;
+    /* The first type in the text is that of kernels that read patches. */
+    if (strcmp(type, "patches_gemm_params") == 0 &&
+        kernel->param_bytes != sizeof(struct patches_gemm_params))
+        strcpy(type, "gemm_params");
     FILE *file = fopen(path, "we");
     if (file == NULL)
         return false;

@@ -130,8 +130,8 @@ struct implementation {
 
 #define MAX_IMPLEMENTATIONS 5
 struct comparison {
-    const char *unit;   /* "ns", "GB/s", "GFLOP/s" */
-    double work_amount; /* bytes or operations; 0 to report the time */
+    const char *unit;        /* "ns", "GB/s", "GFLOP/s" */
+    double work_amount;      /* bytes or operations; 0 to report the time */
     const char *upper_bound; /* implementation at the hardware limit, or NULL */
     uint64_t max_iterations; /* in a round; 0 means the default */
     json_t *error; /* errors against float64, or NULL; bench_compare takes it */

@@ -127,9 +127,8 @@ static double expected_conv(const struct op_case *c, uint64_t index)
             continue;
         at = ((image * x[1] + in_channel) * x[2] + in_y) * x[3] + in_x;
         sum += (double)seed_value((uint64_t)at) *
-               (double)seed_value((uint64_t)(channel * weight[1] * weight[2] *
-                                                 weight[3] +
-                                             i));
+               (double)seed_value(
+                   (uint64_t)(channel * weight[1] * weight[2] * weight[3] + i));
     }
     return sum;
 }

@@ -15,16 +15,6 @@
 #define CHECKED 512
 #define CHECKED_SLOW 4
 
-float seed_value(uint64_t index)
-{
-    return seed_floats()[index % SEED_COUNT];
-}
-
-int32_t seed_index(uint64_t index, int64_t limit)
-{
-    return (int32_t)(index * 2654435761u % (uint64_t)limit);
-}
-
 /* `count` values of seed_value, from index `start` with stride `step`. */
 struct run {
     uint64_t start, count, step;
@@ -166,8 +156,9 @@ static double expected_max_pool(const struct op_case *c, uint64_t index)
 
     for (int64_t i = y < 0 ? 0 : y; i < y + 3 && i < rows; i++)
         for (int64_t j = x < 0 ? 0 : x; j < x + 3 && j < columns; j++)
-            largest = fmax(largest, (double)seed_value((uint64_t)(
-                                        (plane * rows + i) * columns + j)));
+            largest = fmax(largest,
+                           (double)seed_value(
+                               (uint64_t)((plane * rows + i) * columns + j)));
     return largest;
 }
 

@@ -187,9 +187,8 @@ static double best_kernel_ns(const struct gemm_selector *selector,
              gemm->k < min_split_format_k) ||
             !gemm_kernel_supports(gemm, kernel))
             continue;
-        double ns =
-            split_k_choose(model, selector->compute_units, gemm, kernel,
-                           &split);
+        double ns = split_k_choose(model, selector->compute_units, gemm, kernel,
+                                   &split);
         if (ns < best_ns) {
             best_ns = ns;
             *out = (struct gemm_selection){
@@ -322,9 +321,9 @@ static void selection_cache_write(struct selection_cache_entry *entry,
 enum gemm_use { USE_GEMM, USE_CONV, USE_CONV_OF_PATCHES };
 
 /* A kernel that reads patches is slower than one that reads a matrix: on an
- * H200, 1.5 and 2 times for tiles of 128 and of 64 rows, because each element is
- * read once for each row of tiles. The kernel with the most registers for its
- * sums has none left, and was 3 times slower. */
+ * H200, 1.5 and 2 times for tiles of 128 and of 64 rows, because each element
+ * is read once for each row of tiles. The kernel with the most registers for
+ * its sums has none left, and was 3 times slower. */
 static double patches_factor(enum gemm_kernel_id kernel)
 {
     double rows = gemm_configs[kernel].tile_m;
@@ -376,12 +375,9 @@ static void choose(struct gemm_selector *selector,
     uint64_t disabled =
         atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
     const uint64_t key[SELECTION_KEY_WORDS] = {
-        (uint64_t)gemm->m,
-        (uint64_t)gemm->n,
-        (uint64_t)gemm->k,
-        (uint64_t)gemm->batch,
-        disabled,
-        selection_traits(gemm) | (uint32_t)use << 25};
+        (uint64_t)gemm->m, (uint64_t)gemm->n,
+        (uint64_t)gemm->k, (uint64_t)gemm->batch,
+        disabled,          selection_traits(gemm) | (uint32_t)use << 25};
     uint64_t hash = 0;
     for (uint32_t i = 0; i < SELECTION_KEY_WORDS; i++)
         hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15u;

@@ -17,8 +17,8 @@
  * sums of a few distances fit 31 bits. */
 #define MAX_DISTANCE (INT32_MAX / 8)
 
-/* Returns true if the taps of a weight's row are neighbours, in the order of the
- * rows of the patches. */
+/* Returns true if the taps of a weight's row are neighbours, in the order of
+ * the rows of the patches. */
 static bool weight_is_matrix(const struct conv_problem *conv)
 {
     int64_t step = 1;
@@ -46,8 +46,8 @@ static bool output_is_matrix(const struct conv_problem *conv)
            conv->out.batch >= 0;
 }
 
-/* Returns true if the residual is missing, or in another buffer with the strides
- * of the output. */
+/* Returns true if the residual is missing, or in another buffer with the
+ * strides of the output. */
 static bool residual_is_matrix(const struct conv_problem *conv,
                                const struct tandem_tensor_desc *output)
 {
@@ -105,8 +105,7 @@ void patches_params_fill(struct patches_params *out,
         window_end = axis->kernel * step;
     }
     out->channel = (int32_t)conv->x.channel;
-    out->next_tap[MAX_SPATIAL_AXES] =
-        (int32_t)(conv->x.channel - window_end);
+    out->next_tap[MAX_SPATIAL_AXES] = (int32_t)(conv->x.channel - window_end);
     fast_divmod_fill(&out->column_space, &columns);
     fast_divmod_fill(&out->tap_space, &taps);
 }
@@ -165,8 +164,7 @@ DECLARE_KERNEL_SOURCE(store_patches);
 static const struct kernel_define no_defines[] = {END_OF_DEFINES};
 static const struct kernel_info kernel_store_patches = {
     KERNEL_SOURCE(store_patches), .function = "store_patches",
-    .defines = no_defines,
-    .param_bytes = sizeof(struct store_patches_params),
+    .defines = no_defines, .param_bytes = sizeof(struct store_patches_params),
     .flags = KERNEL_FIXED_GROUP_SIZE};
 
 static uint64_t stored_bytes(const struct tandem_gemm *gemm)
@@ -179,8 +177,8 @@ static uint64_t stored_bytes(const struct tandem_gemm *gemm)
 static void gemm_set_stored(struct tandem_gemm *gemm, uint64_t offset)
 {
     gemm->flags |= TANDEM_GEMM_TRANSPOSE_B;
-    gemm->b = (struct tandem_matrix){TEMP_BUFFER, offset, gemm->k,
-                                     gemm->n * gemm->k};
+    gemm->b =
+        (struct tandem_matrix){TEMP_BUFFER, offset, gemm->k, gemm->n * gemm->k};
 }
 
 /* Plans the kernel that stores the patches, and sets the operand `b`. */
@@ -242,8 +240,8 @@ static bool access_select(const struct op_request *request,
     matrix.flags &= ~(uint32_t)TANDEM_GEMM_TRANSPOSE_B;
     matrix.n = (gemm->n + 3) / 4 * 4;
     matrix.b = (struct tandem_matrix){.ld = matrix.n};
-    bool has_gathered = request->select_gemm(request->gemm_selector, &matrix,
-                                             true, 0, out);
+    bool has_gathered =
+        request->select_gemm(request->gemm_selector, &matrix, true, 0, out);
     *out_access = PATCHES_GATHERED;
     if (!has_stored || (has_gathered && out->ns <= stored.ns))
         return has_gathered;
@@ -277,8 +275,7 @@ bool plan_conv_as_gemm(struct launch_plan *plan,
         patches_params_fill(&patches.params, conv);
         sources.patches = &patches;
     }
-    plan_add_gemm(plan, &gemm, &sources, &selection, NULL,
-                  request->group_log2);
+    plan_add_gemm(plan, &gemm, &sources, &selection, NULL, request->group_log2);
     plan->selected_gemm = (uint32_t)selection.kernel + 1;
     return true;
 }

@@ -34,8 +34,7 @@ static const struct kernel_define transpose_defines[] = {CONV_DEFINES(1)};
 
 DECLARE_KERNEL_SOURCE(conv);
 static const struct kernel_define depthwise_defines[] = {
-    DEFINE_FIELD("WINDOW_X", item_vec4),
-    DEFINE_FIELD("WINDOW_Y", row_elements),
+    DEFINE_FIELD("WINDOW_X", item_vec4), DEFINE_FIELD("WINDOW_Y", row_elements),
     DEFINE_FIELD("STRIDE_Y", lanes_log2),
     DEFINE_TEXT("ACTIVATION", define_activation, 0), END_OF_DEFINES};
 #define CONV_KERNEL(kernel, table)                                             \
@@ -188,8 +187,8 @@ static void plan_depthwise(struct launch_plan *plan,
     space_set(&out->item_space, lengths, conv->groups * conv->rows,
               conv->batch);
     out->out_lines = (uint32_t)y->out;
-    out->items = (uint64_t)(x->out * blocks * conv->groups * conv->rows *
-                            conv->batch);
+    out->items =
+        (uint64_t)(x->out * blocks * conv->groups * conv->rows * conv->batch);
     step_set_items(step, out->items);
 }
 

@@ -102,8 +102,8 @@ static uint32_t define_stores_at_once(const struct define_input *in)
     GEMM_DTYPE_DEFINES, DEFINE_NUMBER("ITEM_M", define_item_m, 0),             \
         DEFINE_NUMBER("ITEM_N", define_item_n, 0),                             \
         DEFINE_CONFIG("K_TILE", k_tile), DEFINE_FIELD("A_MN_MAJOR", a_layout), \
-        DEFINE_FIELD("B_MN_MAJOR", b_layout),                                  \
-        DEFINE_VECTOR("A_VECTOR", vec4), DEFINE_VECTOR("B_VECTOR", b_vec4),    \
+        DEFINE_FIELD("B_MN_MAJOR", b_layout), DEFINE_VECTOR("A_VECTOR", vec4), \
+        DEFINE_VECTOR("B_VECTOR", b_vec4),                                     \
         DEFINE_NUMBER("UNROLL", define_unroll, 0), EPILOGUE_DEFINES,           \
         DEFINE_NUMBER("STORES_AT_ONCE", define_stores_at_once, 0)
 static const struct kernel_define simt_defines[] = {SIMT_DEFINES,

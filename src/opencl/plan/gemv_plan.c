@@ -204,8 +204,8 @@ static uint32_t min_splits(const struct tandem_gemm *gemm,
 }
 
 void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
-               const struct tandem_tensor_desc *old,
-               enum gemm_kernel_id kernel, uint32_t splits, uint32_t group_log2)
+               const struct tandem_tensor_desc *old, enum gemm_kernel_id kernel,
+               uint32_t splits, uint32_t group_log2)
 {
     struct gemv_operands operands = operands_of(gemm, kernel);
     struct gemm_tiling tiling = gemv_tiling(gemm, kernel);

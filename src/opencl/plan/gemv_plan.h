@@ -20,8 +20,7 @@ struct gemm_tiling gemv_tiling(const struct tandem_gemm *gemm,
 /* Plans the kernels of a GEMV.  Partial sums follow the temp_bytes bytes that
  * the plan has already reserved in the temporary buffer. */
 void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
-               const struct tandem_tensor_desc *old,
-               enum gemm_kernel_id kernel, uint32_t splits,
-               uint32_t group_log2);
+               const struct tandem_tensor_desc *old, enum gemm_kernel_id kernel,
+               uint32_t splits, uint32_t group_log2);
 
 #endif

@@ -170,8 +170,8 @@ static size_t result_bytes(const struct self_test *test)
 static void plan_patches(struct self_test *test)
 {
     const struct tandem_gemm *gemm = &test->gemm;
-    const struct gemm_selection selection = {
-        .kernel = test->tile, .split = {SPLITS, ALL_GEMM_TILES}};
+    const struct gemm_selection selection = {.kernel = test->tile,
+                                             .split = {SPLITS, ALL_GEMM_TILES}};
     const struct tandem_tensor_desc tensor = {.buffer = gemm->b.buffer,
                                               .dtype = TANDEM_F32,
                                               .rank = 3,

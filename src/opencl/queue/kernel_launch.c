@@ -314,26 +314,8 @@ enum tandem_status launch_plan_for_device(struct tandem_device *device,
     request->hardware = device->hardware;
     request->group_log2 = device->programs.group_log2;
     request->has_device_scope_visibility = device->has_device_scope_visibility;
-    request->select_gemm = gemm_selector_choose_own;
     request->gemm_selector = &device->gemm_selector;
     return launch_plan_make(out_plan, request);
-}
-
-bool launch_plan_disable_gemm(struct tandem_device *device,
-                              const struct launch_plan *plan,
-                              enum tandem_status status)
-{
-    const struct tandem_gemm f32 = {.dtype = TANDEM_F32, .c_dtype = TANDEM_F32};
-    if (plan->selected_gemm == 0 ||
-        (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
-        return false;
-    enum gemm_kernel_id kernel = (enum gemm_kernel_id)(plan->selected_gemm - 1);
-    device_log(device, TANDEM_LOG_WARNING,
-               "conv: kernel %s is disabled on %s: %s",
-               gemm_configs[kernel].name, device->hardware->info.name,
-               last_error_get());
-    gemm_selector_disable(&device->gemm_selector, &f32, kernel);
-    return true;
 }
 
 enum tandem_status launch_op(struct tandem_stream *stream,
@@ -350,8 +332,6 @@ enum tandem_status launch_op(struct tandem_stream *stream,
         status = launch_plan_for_device(device, request, &plan);
         if (status == TANDEM_OK)
             status = launch_plan(stream, &plan);
-    } while (status == TANDEM_NOT_READY ||
-             (atomic_load(&stream->status) == TANDEM_OK &&
-              launch_plan_disable_gemm(device, &plan, status)));
+    } while (status == TANDEM_NOT_READY);
     return status;
 }

@@ -33,11 +33,6 @@ enum tandem_status launch_check(const struct tandem_device *device,
 enum tandem_status launch_plan_for_device(struct tandem_device *device,
                                           struct op_request *request,
                                           struct launch_plan *out_plan);
-/* If `status` means that the device cannot run the GEMM kernel that was selected
- * for the plan, disables the kernel and returns true: a new plan has another. */
-bool launch_plan_disable_gemm(struct tandem_device *device,
-                              const struct launch_plan *plan,
-                              enum tandem_status status);
 /* Checks the arguments of an operator, plans its kernels and enqueues them. */
 enum tandem_status launch_op(struct tandem_stream *stream,
                              struct op_request *request);
