@@ -8,35 +8,15 @@
  * operands, CHUNK columns wide, are read through local memory.
  *
  * A work-item computes COLUMNS columns of one query, ITEMS_PER_QUERY apart. */
-#include "common/params.cl"
-
-struct attention_params {
-    uint64_t q_offset, k_offset, v_offset, mask_offset, out_offset;
-    /* Strides of the last axis, rows (queries or keys), heads and batch. */
-    int64_t q_strides[4], k_strides[4], v_strides[4], out_strides[4];
-    int64_t mask_strides[4]; /* the last axis are keys */
-    int64_t past;
-    uint32_t heads, group; /* group: heads of q for each head of k and v */
-    uint32_t queries, keys, width, value_width;
-    uint32_t query_tiles, value_tiles;
-    float scale, softcap;
-    uint32_t causal, reserved;
-};
-PARAMS_SIZE(attention_params, 256);
+#include "common/attention_scores.cl"
 
 #ifdef __OPENCL_C_VERSION__
-#include "common/indexing.cl"
-#include "common/math.cl"
-
-/* The mask: 0 for none, 1 for floats, 2 for bools. */
-#ifndef MASK
-#define MASK 0
+#ifndef VALUE_CHUNKS
 #define VALUE_CHUNKS 1
 #endif
-#if MASK == 2
-#define MASK_T uchar
-#else
-#define MASK_T float
+/* 1 to compute only the tiles whose non-finite flag attention_mma has set. */
+#ifndef ONLY_NONFINITE
+#define ONLY_NONFINITE 0
 #endif
 
 #define KEYS 32
@@ -62,32 +42,6 @@ INLINE void chunk_load(__local float (*to)[PITCH], __global const float *from,
                          (long)(column + x) * strides[0]];
         to[y][x] = value;
     }
-}
-
-/* Returns a score after softcap and mask, -INFINITY for a masked key. */
-INLINE float score_mask(float score, uint query, uint key,
-                        __global const MASK_T *mask,
-                        const struct attention_params *p)
-{
-    bool visible = key < p->keys && query < p->queries;
-    if (p->causal)
-        visible = visible && (long)key <= (long)query + p->past;
-    score *= p->scale;
-    if (p->softcap > 0.0f)
-        score = p->softcap * tanh_fast(score / p->softcap);
-#if MASK != 0
-    if (visible) {
-        MASK_T entry = mask[(long)query * p->mask_strides[1] +
-                            (long)key * p->mask_strides[0]];
-#if MASK == 2
-        visible = entry != 0;
-#else
-        visible = entry != -INFINITY;
-        score += entry;
-#endif
-    }
-#endif
-    return visible ? score : -INFINITY;
 }
 
 /* Returns the end of the keys that the queries of a tile have. */
@@ -138,6 +92,9 @@ INLINE float weights_make(struct query_state *state, const float *score,
 KERNEL void attention(__global float *out, __global const float *q,
                       __global const float *k, __global const float *v,
                       __global const MASK_T *mask,
+#if ONLY_NONFINITE
+                      __global const uint *nonfinite_flags,
+#endif
                       const struct attention_params p)
 {
     __local float q_chunk[QUERIES][PITCH], chunk[KEYS][PITCH];
@@ -156,6 +113,12 @@ KERNEL void attention(__global float *out, __global const float *q,
     const uint image = tile / max(p.heads, 1u), head = tile - image * p.heads;
     const uint key_head = head / max(p.group, 1u);
     const uint query = first_query + y, end = key_end(first_query, &p);
+#if ONLY_NONFINITE
+    if (nonfinite_flags[p.nonfinite_flags_offset +
+                        (image * p.heads + head) * p.row_tiles +
+                        first_query / MMA_QUERIES] == 0)
+        return;
+#endif
 
     q += (long)p.q_offset + (long)image * q_strides[3] +
          (long)head * q_strides[2];

@@ -51,15 +51,6 @@
 /* Number of blocks of `b` that are loaded before the first of them is used. */
 #define B_BLOCKS_AHEAD 4
 
-/* Loads four elements from a local-memory address, which takes one register. */
-static inline void load_4_words(uint *out, uint from)
-{
-    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
-                 : "r"(from)
-                 : "memory");
-}
-
 /* Both functions split an element into a high TF32 number with 11 significant
  * bits and a low number, of which mma also reads 11 bits. split_round rounds
  * the high part of `a`. split_truncate truncates the high part of `b`. Rounding

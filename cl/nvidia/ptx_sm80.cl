@@ -19,8 +19,14 @@ void emulated_mma(uint format, float *sum, const uint *a, const uint *b,
                   uint add);
 #define mma_multiply(sum, a, b) emulated_mma(FORMAT, sum, a, b, 0)
 #define mma_accumulate(sum, a, b) emulated_mma(FORMAT, sum, a, b, 1)
+#define mma_bf16_multiply(sum, a, b) emulated_mma(FORMAT_BF16, sum, a, b, 0)
+#define mma_bf16_accumulate(sum, a, b) emulated_mma(FORMAT_BF16, sum, a, b, 1)
+uint bf16_pair(float low, float high);
+float shuffle_xor(float x, uint mask);
+#define warp_shuffle_xor shuffle_xor
 uint load_word(uint from);
 void load_2_words(uint *out, uint from);
+void load_4_words(uint *out, uint from);
 #define copies_wait(pending) barrier(CLK_LOCAL_MEM_FENCE)
 
 #else
@@ -73,6 +79,14 @@ static inline void load_2_words(uint *out, uint from)
                  : "memory");
 }
 
+static inline void load_4_words(uint *out, uint from)
+{
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(from)
+                 : "memory");
+}
+
 /* Loads four blocks of 8 lines by 16 bytes. Eight work-items pass the addresses
  * of one block's lines. From each block, a work-item gets the four bytes of
  * line lane / 4 that begin at byte lane % 4 * 4. */
@@ -115,6 +129,41 @@ static inline void mma_multiply(float *sum, const uint *a, const uint *b)
 static inline void mma_accumulate(float *sum, const uint *a, const uint *b)
 {
     asm(MMA "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+/* Returns the value of x in work-item `lane ^ mask` of the warp. */
+static inline float warp_shuffle_xor(float x, uint mask)
+{
+    float out;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
+                 : "=f"(out)
+                 : "f"(x), "r"(mask));
+    return out;
+}
+
+/* Rounds two numbers to bf16. `low` is in the lower half of the result. */
+static inline uint bf16_pair(float low, float high)
+{
+    uint out;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+    return out;
+}
+
+/* Like mma_multiply and mma_accumulate, for pairs of bf16 numbers. */
+#define MMA_BF16 "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+static inline void mma_bf16_multiply(float *sum, const uint *a, const uint *b)
+{
+    asm(MMA_BF16 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+        : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),
+          "f"(0.0f));
+}
+static inline void mma_bf16_accumulate(float *sum, const uint *a,
+                                       const uint *b)
+{
+    asm(MMA_BF16 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }

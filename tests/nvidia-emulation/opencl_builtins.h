@@ -15,3 +15,6 @@
 #define fma(a, b, c) __builtin_elementwise_fma(a, b, c)
 #define isnan(x) ((x) != (x))
 #define mul_hi(a, b) ((uint)((ulong)(a) * (b) >> 32))
+#define native_exp2(x) __builtin_elementwise_exp2(x)
+#define native_recip(x) (1.0f / (x))
+#define copysign(x, y) __builtin_elementwise_copysign(x, y)

@@ -354,6 +354,11 @@ void load_2_words(uint32_t *out, uint32_t from)
     memcpy(out, local_at(from), 2 * sizeof(*out));
 }
 
+void load_4_words(uint32_t *out, uint32_t from)
+{
+    memcpy(out, local_at(from), 4 * sizeof(*out));
+}
+
 double operand_value(uint32_t format, uint32_t word, uint32_t odd)
 {
     float value;
@@ -394,6 +399,11 @@ void emulated_mma(uint32_t format, float *sum, const uint32_t *a,
                      warp_element(format, warp, 4, column, 8, k);
         sum[i] = (float)total;
     }
+}
+
+uint32_t bf16_pair(float low, float high)
+{
+    return bf16_round(low) | (uint32_t)bf16_round(high) << 16;
 }
 
 uint16_t f16_from_float(float x)

@@ -523,6 +523,50 @@ static void products_try(struct search *search)
     gemm_16bit_try(search, &gemm);
 }
 
+/* ---- attention ---- */
+
+/*
+ * Plans attention of many and of few queries, with aligned and with unaligned
+ * rows, with and without softcap, and for tensor cores.
+ */
+static void attention_try(struct search *search)
+{
+    static const struct {
+        int64_t queries, keys, width, value_width;
+        bool tensor_cores;
+    } cases[] = {{40, 70, 36, 20, false}, {1, 400, 36, 20, false},
+                 {8, 400, 160, 100, false}, {70, 70, 64, 64, true},
+                 {70, 70, 40, 128, true}};
+    const struct platform_device *hardware = search->request.hardware;
+    struct platform_device nvidia = *hardware;
+    nvidia.tensor_cores = true;
+    for (uint32_t i = 0; i < 8 * COUNT(cases); i++) {
+        struct tandem_tensor_desc *tensors = search->tensors;
+        const int64_t queries = cases[i / 8].queries, keys = cases[i / 8].keys;
+        const int64_t width = cases[i / 8].width,
+                      value_width = cases[i / 8].value_width;
+        const int64_t shapes[4][4] = {{1, 2, queries, width},
+                                      {1, 1, keys, width},
+                                      {1, 1, keys, value_width},
+                                      {1, 1, queries, keys}};
+        for (uint32_t j = 0; j < search->input_count; j++) {
+            tensors[j].dtype = TANDEM_F32;
+            tensors[j].rank = 4;
+            memcpy(tensors[j].shape, shapes[j], sizeof(shapes[j]));
+            tensor_arrange(&tensors[j], i & 1u ? UNALIGNED : CONTIGUOUS);
+        }
+        tensors[3].dtype = i & 2u ? TANDEM_BOOL : TANDEM_F32;
+        search->floats[1] = i & 4u ? 0.5 : 0.0;
+        search->op.ints = attributes[0];
+        search->op.int_count = 2;
+        search->request.hardware =
+            cases[i / 8].tensor_cores ? &nvidia : hardware;
+        call_try(search, 0);
+    }
+    search->floats[1] = 0.5;
+    search->request.hardware = hardware;
+}
+
 /* ---- all operators ---- */
 
 static void search_start(struct search *search, struct keys *keys,
@@ -595,6 +639,8 @@ static bool operator_try_counts(struct search *search)
             products_try(search);
         else
             operator_try(search);
+        if (row->op_class == TANDEM_CLASS_ATTENTION)
+            attention_try(search);
         valid = valid || search->valid;
     }
     return valid;

@@ -78,7 +78,8 @@ static cl_int kernel_make(const struct bench *bench,
 static bool runs_on_any_device(const struct kernel_key *key)
 {
     const struct kernel_info *kernel = key->kernel;
-    if ((kernel->flags & KERNEL_SELF_TEST) != 0)
+    if ((kernel->flags & KERNEL_SELF_TEST) != 0 ||
+        strcmp(kernel->file, "attention_mma.cl") == 0)
         return false;
     return strcmp(kernel->file, "pack_operands.cl") != 0 ||
            key->format == FORMAT_F16 || key->format == FORMAT_BF16;
