@@ -57,6 +57,8 @@ static const char *rule_text(enum operand_rule rule)
         return "f32; mask f32 or bool";
     case RULE_ARG:
         return "f32 to i64";
+    case RULE_FUSED: /* not an operator of ONNX */
+        break;
     case RULE_SHAPE:
         return "any input; i32, i64 (ConstantOfShape also f32, bool)";
     }

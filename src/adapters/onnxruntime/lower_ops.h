@@ -88,6 +88,9 @@ bool lower_channel_norm(struct lowering *l);
 /* lower_resize.c */
 bool lower_resize(struct lowering *l);
 
+/* lower_fused_attention.c: nodes that fusion_attention.c made */
+bool lower_fused_attention(struct lowering *l);
+
 /* lower_matmul.c */
 bool lower_matmul(struct lowering *l);
 bool lower_fused_matmul(struct lowering *l);

@@ -254,6 +254,8 @@ static bool rule_accepts(const struct graph *graph,
                (scatter_reduction(node) == 0 ||
                 (scatter_reduction(node) > 0 &&
                  input_dtype(graph, node, 0) == TANDEM_F32));
+    case RULE_FUSED:
+        return true;
     case RULE_SHAPE:
         output = node_output(graph, node);
         return output != NULL && (dtype_is_integer(output->dtype) ||
