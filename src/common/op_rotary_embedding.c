@@ -113,19 +113,21 @@ static void rotary_work(const struct op_call *call, bool contiguous,
                    TANDEM_DTYPE_BYTES(x->dtype);
 }
 
-/* `shape` is the shape of x, whose first axes may be left out. The rows have an
- * even number of elements. */
+/* `shape` is the shape of x, whose first axes may be left out. If the rows have
+ * an odd number of elements, the last element is not rotated. */
 static const char *rotary_example(const struct operator_info *info,
                                   uint32_t rank, const int64_t *shape,
                                   struct op_example *out)
 {
     int64_t whole[4] = {1, 1, 1, 1};
     (void)info;
-    if (rank < 1 || rank > 4 || shape[rank - 1] % 2 != 0)
-        return "batch, heads, tokens and an even width";
+    if (rank < 1 || rank > 4 || shape[rank - 1] == 1)
+        return "batch, heads, tokens and a width of 2 or more";
     for (uint32_t i = 0; i < rank; i++)
         whole[4 - rank + i] = shape[i];
     const int64_t cache[] = {whole[0], whole[2], whole[3] / 2};
+    if (whole[3] % 2 != 0)
+        out->ints[ROTARY_DIM] = whole[3] - 1;
     example_input(out, 4, whole);
     example_input(out, 3, cache);
     example_input(out, 3, cache);
