@@ -17,10 +17,8 @@ struct attention {
     bool causal;
 };
 
-/* Makes a view [batch, heads, tokens, width] of a tensor, which has these axes
- * or [batch, tokens, heads * width]. */
-static bool heads_view(struct lowering *l, const struct operand *x,
-                       int64_t heads, struct operand *out)
+bool lower_heads_view(struct lowering *l, const struct operand *x,
+                      int64_t heads, struct operand *out)
 {
     const struct form_view *from = &x->view;
     struct form_view *to = &out->view;
@@ -113,7 +111,7 @@ static bool attention_append(struct lowering *l, struct attention *a,
         !past_join(l, a->past_value, 2, &a->v) ||
         !lower_new(l, TANDEM_F32, tokens_first ? 3 : 4,
                    tokens_first ? rows : whole, &out) ||
-        !heads_view(l, &out, heads, &seen))
+        !lower_heads_view(l, &out, heads, &seen))
         return false;
     step.ints[0] = a->causal;
     step.ints[1] = past;
@@ -148,9 +146,9 @@ bool lower_attention(struct lowering *l)
                           .causal =
                               graph_integer(l->node, "is_causal", 0) != 0};
 
-    return heads_view(l, q, heads, &a.q) &&
-           heads_view(l, lower_input_operand(l, 1), key_heads, &a.k) &&
-           heads_view(l, lower_input_operand(l, 2), key_heads, &a.v) &&
+    return lower_heads_view(l, q, heads, &a.q) &&
+           lower_heads_view(l, lower_input_operand(l, 1), key_heads, &a.k) &&
+           lower_heads_view(l, lower_input_operand(l, 2), key_heads, &a.v) &&
            attention_append(l, &a, q->view.rank == 3);
 }
 
@@ -165,8 +163,8 @@ bool lower_multi_head_attention(struct lowering *l)
                           .causal =
                               graph_integer(l->node, "unidirectional", 0) != 0};
 
-    return heads_view(l, lower_input_operand(l, 0), heads, &a.q) &&
-           heads_view(l, lower_input_operand(l, 1), heads, &a.k) &&
-           heads_view(l, lower_input_operand(l, 2), heads, &a.v) &&
+    return lower_heads_view(l, lower_input_operand(l, 0), heads, &a.q) &&
+           lower_heads_view(l, lower_input_operand(l, 1), heads, &a.k) &&
+           lower_heads_view(l, lower_input_operand(l, 2), heads, &a.v) &&
            attention_append(l, &a, true);
 }

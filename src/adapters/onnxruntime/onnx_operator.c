@@ -217,6 +217,22 @@ static bool attention_is_served(const struct graph *graph,
     return true;
 }
 
+/* The positions are input 1 in com.microsoft, else input 3. */
+static bool rotary_is_served(const struct graph *graph,
+                             const struct graph_node *node)
+{
+    const uint32_t positions = node->domain[0] == '\0' ? 3 : 1;
+
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const uint32_t dtype = input_dtype(graph, node, i);
+
+        if (graph_input(graph, node, i) != NULL &&
+            !(i == positions ? dtype_is_integer(dtype) : dtype == TANDEM_F32))
+            return false;
+    }
+    return true;
+}
+
 static bool rule_accepts(const struct graph *graph,
                          const struct graph_node *node,
                          const struct onnx_operator *op)
@@ -254,6 +270,8 @@ static bool rule_accepts(const struct graph *graph,
                (scatter_reduction(node) == 0 ||
                 (scatter_reduction(node) > 0 &&
                  input_dtype(graph, node, 0) == TANDEM_F32));
+    case RULE_ROTARY:
+        return rotary_is_served(graph, node);
     case RULE_FUSED:
         return true;
     case RULE_SHAPE:
@@ -492,6 +510,9 @@ static bool attributes_are_served(const struct graph *graph,
     if (strcmp(node->type, "MultiHeadAttention") == 0)
         return graph_input(graph, node, 3) == NULL &&
                graph_input(graph, node, 4) == NULL && node->input_count <= 8;
+    if (strcmp(node->type, "RotaryEmbedding") == 0)
+        return graph_real(node, "scale", 1) == 1 &&
+               graph_integer(node, "is_packed_batching", 0) == 0;
     if (strcmp(node->type, "Celu") == 0)
         return graph_real(node, "alpha", 1) > 0;
     if (strcmp(node->type, "OneHot") == 0)
