@@ -57,6 +57,8 @@ static const char *rule_text(enum operand_rule rule)
         return "f32; mask f32 or bool";
     case RULE_ARG:
         return "f32 to i64";
+    case RULE_PADDED:
+        return "f32; mask i32 of rank 2 or 3";
     case RULE_ROTARY:
         return "f32; positions i32 or i64";
     case RULE_FUSED: /* not an operator of ONNX */

@@ -72,6 +72,7 @@ bool lower_range(struct lowering *l);
 /* lower_attention.c */
 bool lower_attention(struct lowering *l);
 bool lower_multi_head_attention(struct lowering *l);
+bool lower_microsoft_attention(struct lowering *l);
 
 /* lower_conv.c */
 bool lower_conv(struct lowering *l);
