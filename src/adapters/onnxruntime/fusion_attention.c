@@ -15,7 +15,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The softmax gives a masked key the weight 0 if its score is at most this. */
+/* A score of at most this masks a key: the softmax gives it the weight 0 if
+ * another score is above -9800. */
 #define MAX_MASKED_SCORE (-1e4)
 
 /* What a group of nodes computes. */
