@@ -57,6 +57,12 @@ static const char *rule_text(enum operand_rule rule)
         return "f32; mask f32 or bool";
     case RULE_ARG:
         return "f32 to i64";
+    case RULE_PADDED:
+        return "f32; mask i32 of rank 2 or 3";
+    case RULE_ROTARY:
+        return "f32; positions i32 or i64";
+    case RULE_FUSED: /* not an operator of ONNX */
+        break;
     case RULE_SHAPE:
         return "any input; i32, i64 (ConstantOfShape also f32, bool)";
     }

@@ -200,10 +200,8 @@ struct tandem_tensor_desc {
  *  ONE_HOT       i32 or i64 indices, and two values of any dtype: off, on.  The
  *                output has another axis ints[0] of length ints[1].  An index
  *                out of range sets no element on.  Values: dtypes like COPY
- *  RANGE         no input; an output of rank 1 and any length, of dtype f32,
- *                i32 or i64
- *  TRILU         the triangle of each matrix in the last two axes; zeros
- *                elsewhere.  Dtypes like COPY
+ *  RANGE         no input; an output of rank 1, of dtype f32, i32 or i64
+ *  TRILU         the triangle of each matrix; zeros elsewhere.  Dtypes as COPY
  *  RESIZE        F -> F of any shape with the input's rank (ONNX Resize).  If
  *                the output is unknown, axis i has floor(input length * scale
  *                i) elements.  Attributes:
@@ -252,6 +250,8 @@ struct tandem_tensor_desc {
  *                -> F[n][h][queries][e]; g divides h.  Optional mask, added (F)
  *                or false for keys to leave out (bool), which broadcasts to
  *                [n][h][queries][keys].  Unspecified for NaN or +inf
+ *  ROTARY_EMBEDDING  F[n][h][tokens][d] and cos, sin F[n][tokens][w / 2], or
+ *                F[length][w / 2] and i32 or i64 positions [n][tokens]
  *  GEMM          struct tandem_gemm
  * A negative axis or index counts from the end.
  * NaN propagates through every operator that computes, also max, min, relu and
@@ -287,7 +287,8 @@ X(TRILU,         28, trilu) \
 X(POOL,          30, pool) \
 X(CONV,          31, conv) \
 X(CHANNEL_NORM,  32, channel_norm) \
-X(ATTENTION,     33, attention)
+X(ATTENTION,     33, attention) \
+X(ROTARY_EMBEDDING, 34, rotary_embedding)
 
 enum tandem_op_class {
 #define TANDEM_CLASS_ENUM(ID, number, ...) TANDEM_CLASS_##ID = number,
@@ -479,6 +480,7 @@ X(MAX_POOL_INDICES, 106, "max_pool_indices", POOL, 1, 2, "ceil_mode", 1, "", 0, 
 X(CONV,       107, "conv",       CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "activation(sum weight x + bias + residual), over the channels of the group and the window; s and k as in gemm") \
 X(CONV_TRANSPOSE, 108, "conv_transpose", CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "like conv, with the sum over the windows of conv that cover the element") \
 X(ATTENTION,  114, "attention",  ATTENTION, 3, 1, "causal,past", 2, "scale,softcap", 2, GEMM, TERM_MAGNITUDE, 32, 1, "softmax(cap(scale q k^T) + mask) v, head i of q with head floor(i g / h) of k and v; cap(x) = softcap tanh(x / softcap) if softcap > 0; causal 1: query i has the keys 0 to i + past only; 0 without keys; s = (1 + a) sum p |v|, p the softmax, a the largest |scale| sum |q k| + |mask| of the keys; weights of v below 2^-125 may be 0; unspecified if a > 2^16 or sum |v| > 2^126") \
+X(ROTARY_EMBEDDING, 115, "rotary_embedding", ROTARY_EMBEDDING, 3, 1, "interleaved,rotary_dim", 2, "", 0, ELEMENTWISE, TERM_MAGNITUDE, 2, 1, "the first w = rotary_dim (0: d) elements of a row are pairs (a, b), which become (a c - b s, a s + b c) with c and s from the pair's column of cos and sin; interleaved 1: neighbours; 0: b is w / 2 after a; the others are copied; NaN for a position out of range; the sum s of magnitudes is |a c| + |b s| or |a s| + |b c|; terms below 2^-125 may be 0; unspecified if a finite term exceeds 2^126") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
 X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)") \

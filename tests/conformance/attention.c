@@ -208,9 +208,11 @@ static void mask_fill(struct call *call)
         bool shown = random_below(call->random, 3) != 0;
         double value = random_normal(call->random);
 
-        if (mask->desc.dtype == TANDEM_BOOL)
-            value = shown;
-        else if (random_once_in(call->random, 8))
+        if (mask->desc.dtype == TANDEM_BOOL) {
+            operand_set(mask, i, bits_from_integer(TANDEM_BOOL, shown));
+            continue;
+        }
+        if (random_once_in(call->random, 8))
             value = (double)-INFINITY;
         element_set(mask, i, value);
     }

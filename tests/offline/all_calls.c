@@ -172,6 +172,28 @@ static void tensor_index(struct tandem_tensor_desc *tensor, uint32_t input,
     }
 }
 
+/* Shapes the inputs of a rotary embedding of x, which gets the axes of the
+ * sample and, if necessary, one head. */
+static void rotary_shape(struct search *search)
+{
+    struct tandem_tensor_desc *x = &search->tensors[0];
+    const bool indexed = search->input_count > 3;
+    if (x->rank == 3) {
+        x->shape[3] = x->shape[2];
+        x->shape[2] = x->shape[1];
+        x->shape[1] = 1;
+        x->rank = 4;
+    }
+    for (uint32_t i = 1; i < search->input_count && x->rank == 4; i++) {
+        struct tandem_tensor_desc *tensor = &search->tensors[i];
+        tensor->rank = indexed ? 2 : 3;
+        tensor->shape[0] = x->shape[0];
+        tensor->shape[1] = x->shape[2];
+        tensor->shape[indexed && i == 3 ? 2 : tensor->rank - 1] =
+            x->shape[3] / 2;
+    }
+}
+
 static void inputs_fill(struct search *search, const struct sample *sample,
                         enum others others, enum arrangement how)
 {
@@ -187,8 +209,11 @@ static void inputs_fill(struct search *search, const struct sample *sample,
             tensor->shape[0] = sample->shape[1];
         if (i > 0 && others >= SINGLES)
             tensor_index(tensor, i, others == PAIRS ? 2 : 1);
-        tensor_arrange(tensor, how);
     }
+    if (search->row->op_class == TANDEM_CLASS_ROTARY_EMBEDDING)
+        rotary_shape(search);
+    for (uint32_t i = 0; i < search->input_count; i++)
+        tensor_arrange(&search->tensors[i], how);
 }
 
 /* The kernel that select_gemm selects: for gathered patches, or else for a
@@ -345,21 +370,42 @@ static bool dtypes_valid(struct search *search)
     return search->valid;
 }
 
-/* Operators of more than three inputs use the same dtype for all inputs. */
+/*
+ * Sets slots[j] to the number of the dtype of input j. Inputs have equal dtypes
+ * if there are more than three and their letters in the dtype rule are equal.
+ * Returns the number of dtypes.
+ */
+static uint32_t dtype_slots(const struct search *search, uint32_t *slots)
+{
+    const char *rule = op_class_get(search->row->op_class)->input_dtypes;
+    const size_t letters = rule != NULL ? strlen(rule) : 0;
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < search->input_count; j++) {
+        const bool equal = j > 0 && search->input_count > 3 &&
+                           (j >= letters || rule[j] == rule[j - 1]);
+        if (!equal)
+            count++;
+        slots[j] = count - 1;
+    }
+    return count;
+}
+
 static void operator_try(struct search *search)
 {
     uint32_t dtypes[MAX_DTYPES], count = dtypes_list(dtypes);
-    uint32_t dtype_slots = search->input_count <= 3 ? search->input_count : 1;
+    uint32_t slots[TANDEM_MAX_OPERANDS];
+    uint32_t slot_count = dtype_slots(search, slots);
     /* Includes the dtype of the output, which cast converts to. */
     uint64_t combinations = count;
     bool any = false;
-    for (uint32_t i = 0; i < dtype_slots; i++)
+    for (uint32_t i = 0; i < slot_count; i++)
         combinations *= count;
     for (uint64_t i = 0; i < combinations; i++) {
         uint64_t rest = i / count;
         for (uint32_t j = 0; j < search->input_count; j++) {
+            if (j > 0 && slots[j] != slots[j - 1])
+                rest /= count;
             search->tensors[j].dtype = dtypes[rest % count];
-            rest /= dtype_slots > 1 ? count : 1;
         }
         for (uint32_t j = 0; j < search->row->outputs; j++)
             search->results[j].dtype = dtypes[i % count];

@@ -8,6 +8,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/fusion.h"
+#include "adapters/onnxruntime/fusion_attention.h"
 #include "adapters/onnxruntime/fusion_conv.h"
 #include "adapters/onnxruntime/fusion_matmul.h"
 #include "adapters/onnxruntime/graph_match.h"
@@ -308,6 +309,7 @@ void graph_fuse(struct graph *graph)
     find_readers(&f);
     for (uint32_t i = 0; i < graph->node_count; i++)
         fuse_node(&f, &graph->nodes[i]);
+    fuse_attentions(&f);
     fuse_convolutions(&f);
     fuse_matmuls(&f);
     free(f.reader);

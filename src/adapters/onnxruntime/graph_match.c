@@ -118,14 +118,16 @@ void node_remove(struct fusion *f, struct graph_node *node)
     }
 }
 
-/* Returns false if a constant of the match adds an axis to a scalar. */
+/* Returns false if a constant of the match adds an axis to a scalar.  ONNX
+ * Runtime reports rank 0 if it does not know the rank. */
 static bool ranks_are_equal(const struct fusion *f, int32_t input,
                             const struct graph_node *last)
 {
     const struct graph_value *x = &f->graph->values[input];
     const struct graph_value *y = &f->graph->values[last->outputs[0]];
 
-    return !x->has_shape || !y->has_shape || x->rank == y->rank;
+    return !x->has_shape || !y->has_shape || x->rank == y->rank ||
+           y->rank == 0;
 }
 
 void match_replace(struct fusion *f, const struct match *match,

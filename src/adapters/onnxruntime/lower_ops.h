@@ -20,6 +20,11 @@ bool lower_slice_view(struct lowering *l, struct form_view *view);
 /* Sets the output to x, whose content is known, with another dtype. */
 bool lower_cast_integers(struct lowering *l, struct operand *x, uint32_t dtype);
 
+/* Makes a view [batch, heads, tokens, width] of a tensor, which has these axes
+ * or [batch, tokens, heads * width]. */
+bool lower_heads_view(struct lowering *l, const struct operand *x,
+                      int64_t heads, struct operand *out);
+
 /* lower_elementwise.c */
 bool lower_elementwise_unary(struct lowering *l);
 bool lower_activation(struct lowering *l);
@@ -67,6 +72,7 @@ bool lower_range(struct lowering *l);
 /* lower_attention.c */
 bool lower_attention(struct lowering *l);
 bool lower_multi_head_attention(struct lowering *l);
+bool lower_microsoft_attention(struct lowering *l);
 
 /* lower_conv.c */
 bool lower_conv(struct lowering *l);
@@ -87,6 +93,13 @@ bool lower_channel_norm(struct lowering *l);
 
 /* lower_resize.c */
 bool lower_resize(struct lowering *l);
+
+/* lower_fused_attention.c: nodes that fusion_attention.c made */
+bool lower_fused_attention(struct lowering *l);
+
+/* lower_rotary_embedding.c */
+bool lower_rotary_embedding(struct lowering *l);
+bool lower_microsoft_rotary_embedding(struct lowering *l);
 
 /* lower_matmul.c */
 bool lower_matmul(struct lowering *l);

@@ -217,6 +217,42 @@ static bool attention_is_served(const struct graph *graph,
     return true;
 }
 
+/* Of an Attention or MultiHeadAttention of com.microsoft.  Masks of rank 1 hold
+ * lengths or positions. */
+static bool padded_is_served(const struct graph *graph,
+                             const struct graph_node *node)
+{
+    const uint32_t mask = strcmp(node->type, "Attention") == 0 ? 3 : 4;
+
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const struct graph_value *value = graph_input(graph, node, i);
+
+        if (value == NULL)
+            continue;
+        if (i == mask ? value->dtype != TANDEM_I32 || !value->has_shape ||
+                            (value->rank != 2 && value->rank != 3)
+                      : value->dtype != TANDEM_F32)
+            return false;
+    }
+    return true;
+}
+
+/* The positions are input 1 in com.microsoft, else input 3. */
+static bool rotary_is_served(const struct graph *graph,
+                             const struct graph_node *node)
+{
+    const uint32_t positions = node->domain[0] == '\0' ? 3 : 1;
+
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const uint32_t dtype = input_dtype(graph, node, i);
+
+        if (graph_input(graph, node, i) != NULL &&
+            !(i == positions ? dtype_is_integer(dtype) : dtype == TANDEM_F32))
+            return false;
+    }
+    return true;
+}
+
 static bool rule_accepts(const struct graph *graph,
                          const struct graph_node *node,
                          const struct onnx_operator *op)
@@ -254,6 +290,12 @@ static bool rule_accepts(const struct graph *graph,
                (scatter_reduction(node) == 0 ||
                 (scatter_reduction(node) > 0 &&
                  input_dtype(graph, node, 0) == TANDEM_F32));
+    case RULE_PADDED:
+        return padded_is_served(graph, node);
+    case RULE_ROTARY:
+        return rotary_is_served(graph, node);
+    case RULE_FUSED:
+        return true;
     case RULE_SHAPE:
         output = node_output(graph, node);
         return output != NULL && (dtype_is_integer(output->dtype) ||
@@ -458,6 +500,20 @@ static bool channel_norm_is_served(const struct graph *graph,
             node->since_version >= 7 || graph_integer(node, "is_test", 0) != 0);
 }
 
+/* Returns true if queries, keys and values are separate.  The bias is not that
+ * of keys and values with four axes, which come from another attention. */
+static bool multi_head_is_served(const struct graph *graph,
+                                 const struct graph_node *node)
+{
+    const struct graph_value *query = graph_input(graph, node, 0);
+    const struct graph_value *key = graph_input(graph, node, 1);
+
+    return node->input_count <= 8 && query != NULL && key != NULL &&
+           (!rank_is_known(query) || query->rank == 3) &&
+           (graph_input(graph, node, 3) == NULL ||
+            (rank_is_known(key) && key->rank == 3));
+}
+
 static bool attributes_are_served(const struct graph *graph,
                                   const struct graph_node *node)
 {
@@ -482,14 +538,19 @@ static bool attributes_are_served(const struct graph *graph,
         strcmp(node->type, "GroupNormalization") == 0 ||
         strcmp(node->type, "InstanceNormalization") == 0)
         return channel_norm_is_served(graph, node);
-    /* Input 6 of Attention limits the keys of each image. */
+    /* Input 6 of Attention limits the keys of each image, or tells how much of
+     * a shared buffer is used. */
     if (strcmp(node->type, "Attention") == 0)
         return graph_input(graph, node, 6) == NULL &&
+               graph_integer(node, "do_rotary", 0) == 0 &&
+               graph_integer(node, "past_present_share_buffer", 0) == 0 &&
                graph_integer(node, "left_window_size", -1) < 0 &&
                graph_integer(node, "right_window_size", -1) < 0;
     if (strcmp(node->type, "MultiHeadAttention") == 0)
-        return graph_input(graph, node, 3) == NULL &&
-               graph_input(graph, node, 4) == NULL && node->input_count <= 8;
+        return multi_head_is_served(graph, node);
+    if (strcmp(node->type, "RotaryEmbedding") == 0)
+        return graph_real(node, "scale", 1) == 1 &&
+               graph_integer(node, "is_packed_batching", 0) == 0;
     if (strcmp(node->type, "Celu") == 0)
         return graph_real(node, "alpha", 1) > 0;
     if (strcmp(node->type, "OneHot") == 0)

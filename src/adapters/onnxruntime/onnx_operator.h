@@ -26,6 +26,9 @@ enum operand_rule {
                      * indices */
     RULE_ARG,       /* f32 input, i64 output */
     RULE_ATTENTION, /* f32, and an input 3 (mask) of f32 or bool */
+    RULE_PADDED,    /* f32, and a padding mask of i32 with rank 2 or 3 */
+    RULE_ROTARY,    /* f32, and i32 or i64 positions */
+    RULE_FUSED,     /* any, because a fusion has checked them */
     RULE_SHAPE      /* the output depends only on shapes */
 };
 

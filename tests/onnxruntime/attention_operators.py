@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares operators of attention with ONNX Runtime's CPU provider.
+
+These are Attention, MultiHeadAttention and RotaryEmbedding of the domain
+com.microsoft, for which ONNX has no tests.  The dimensions of all inputs are
+dynamic.  Nodes in forms that the provider does not serve must stay with ONNX
+Runtime.
+
+Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
+"""
+
+import argparse
+import itertools
+import os
+import sys
+import tempfile
+
+import numpy
+from onnx import helper
+
+import provider
+from small_models import constant, model, output_problem, value
+
+RTOL, ATOL = 1e-4, 1e-5
+DOMAIN = 'com.microsoft'
+BATCH, HEADS, WIDTH, TOKENS, KEYS, PAST, INPUT = 2, 3, 8, 5, 7, 4, 10
+HIDDEN = HEADS * WIDTH
+
+
+class Case:
+    """One node, the content of its inputs, and what must run it.
+
+    inputs: arrays by name; None is an absent input.
+    constants: names of inputs that are constants of the model.
+    served: False if ONNX Runtime must run the node.
+    """
+
+    def __init__(self, op_type, inputs, outputs=('y',), constants=(),
+                 served=True, fixed=(), **attributes):
+        self.op_type, self.inputs, self.outputs = op_type, inputs, outputs
+        self.constants, self.served = constants, served
+        self.fixed, self.attributes = fixed, attributes
+
+    def feeds(self):
+        return {name: array for name, array in self.inputs.items()
+                if array is not None and name not in self.constants}
+
+    def model(self):
+        names = [name if array is not None else ''
+                 for name, array in self.inputs.items()]
+        node = helper.make_node(self.op_type, names, self.outputs, 'node',
+                                domain=DOMAIN, **self.attributes)
+        inputs = [value(name, provider.element_type(array.dtype),
+                        array.shape if name in self.fixed
+                        else [None] * array.ndim)
+                  for name, array in self.feeds().items()]
+        constants = [constant(name, self.inputs[name], self.inputs[name].dtype)
+                     for name in self.constants]
+        return model([node], inputs, [value(name) for name in self.outputs],
+                     constants, domains=[DOMAIN])
+
+
+def floats(*shape, seed=0):
+    random = numpy.random.default_rng((seed, *shape))
+    return random.normal(0, 1, shape).astype(numpy.float32)
+
+
+def padding(*shape):
+    """Returns a mask of i32 in which the first key always counts."""
+    random = numpy.random.default_rng(shape)
+    mask = (random.random(shape) < 0.6).astype(numpy.int32)
+    mask[..., 0] = 1
+    return mask
+
+
+def no_keys(*shape):
+    """Returns a mask of i32 in which no key of the last image counts."""
+    mask = padding(*shape)
+    mask[-1] = 0
+    return mask
+
+
+# ---- MultiHeadAttention ----
+
+def multi_head(bias=None, mask=None, added=None, past=0, keys=KEYS,
+               value_width=WIDTH, cross=False, **arguments):
+    """Returns a case; `cross` means keys and values with four axes."""
+    hidden = HEADS * value_width
+    inputs = {
+        'q': floats(BATCH, TOKENS, HIDDEN),
+        'k': (floats(BATCH, HEADS, keys, WIDTH, seed=1) if cross else
+              floats(BATCH, keys, HIDDEN, seed=1)),
+        'v': (floats(BATCH, HEADS, keys, value_width, seed=2) if cross else
+              floats(BATCH, keys, hidden, seed=2)),
+        'bias': bias, 'mask': mask, 'added': added}
+    if past:
+        inputs['past_k'] = floats(BATCH, HEADS, past, WIDTH, seed=3)
+        inputs['past_v'] = floats(BATCH, HEADS, past, value_width, seed=4)
+        arguments.setdefault('outputs', ('y', 'present_k', 'present_v'))
+    while list(inputs.values())[-1] is None:
+        inputs.popitem()
+    arguments.setdefault('num_heads', HEADS)
+    return Case('MultiHeadAttention', inputs, **arguments)
+
+
+MULTI_HEAD_CASES = {
+    'plain': multi_head(),
+    'bias': multi_head(floats(3 * HIDDEN)),
+    'constant bias': multi_head(floats(3 * HIDDEN), constants=('bias',)),
+    'bias, other values': multi_head(floats(2 * HIDDEN + 4 * HEADS),
+                                     value_width=4),
+    'padding of rank 2': multi_head(mask=padding(BATCH, KEYS)),
+    'padding of rank 3': multi_head(mask=padding(BATCH, TOKENS, KEYS)),
+    'padding without keys': multi_head(mask=no_keys(BATCH, KEYS)),
+    'padding, filter value': multi_head(mask=no_keys(BATCH, KEYS),
+                                        mask_filter_value=-3.0),
+    'padding and attention bias': multi_head(
+        mask=padding(BATCH, KEYS), added=floats(1, HEADS, TOKENS, KEYS)),
+    'attention bias': multi_head(added=floats(BATCH, 1, TOKENS, KEYS)),
+    'bias, padding, attention bias, scale': multi_head(
+        floats(3 * HIDDEN), padding(BATCH, TOKENS, KEYS),
+        floats(BATCH, HEADS, TOKENS, KEYS), scale=0.5),
+    'past': multi_head(past=PAST, keys=TOKENS),
+    'past, bias, padding': multi_head(
+        floats(3 * HIDDEN), padding(BATCH, PAST + TOKENS), past=PAST,
+        keys=TOKENS),
+    'causal, past, padding': multi_head(
+        mask=padding(BATCH, PAST + TOKENS), past=PAST, keys=TOKENS,
+        unidirectional=1),
+    'causal, bias': multi_head(floats(3 * HIDDEN), keys=TOKENS,
+                               unidirectional=1),
+    'cross': multi_head(cross=True),
+    'cross, padding': multi_head(mask=padding(BATCH, KEYS), cross=True),
+    'lengths of keys': multi_head(mask=numpy.array([3, 7], numpy.int32),
+                                  served=False),
+}
+
+
+# ---- Attention ----
+
+def attention(bias=True, mask=None, past=False, added=None, widths=None,
+              **arguments):
+    columns = sum(widths or [HIDDEN] * 3)
+    inputs = {'x': floats(BATCH, TOKENS, INPUT),
+              'w': floats(INPUT, columns, seed=1) / 3,
+              'bias': floats(columns, seed=2) if bias else None,
+              'mask': mask,
+              'past': floats(2, BATCH, HEADS, PAST, WIDTH, seed=3)
+                      if past else None,
+              'added': added}
+    if past:
+        arguments.setdefault('outputs', ('y', 'present'))
+    if widths is not None:
+        arguments['qkv_hidden_sizes'] = widths
+    while list(inputs.values())[-1] is None:
+        inputs.popitem()
+    arguments.setdefault('constants', ('w', 'bias') if bias else ('w',))
+    return Case('Attention', inputs, num_heads=HEADS, **arguments)
+
+
+ALL = PAST + TOKENS
+ATTENTION_CASES = {
+    'plain': attention(),
+    'dynamic weights': attention(constants=()),
+    'no bias': attention(bias=False),
+    'padding of rank 2': attention(mask=padding(BATCH, TOKENS)),
+    'padding of rank 3': attention(mask=padding(BATCH, TOKENS, TOKENS)),
+    'padding without keys': attention(mask=no_keys(BATCH, TOKENS)),
+    'filter value': attention(mask=no_keys(BATCH, TOKENS),
+                              mask_filter_value=-2.0),
+    'causal': attention(unidirectional=1),
+    'causal, padding': attention(mask=padding(BATCH, TOKENS), unidirectional=1),
+    'present only': attention(outputs=('y', 'present'), unidirectional=1),
+    'past': attention(past=True),
+    'causal, past': attention(past=True, unidirectional=1),
+    'causal, past, padding': attention(mask=padding(BATCH, ALL), past=True,
+                                       unidirectional=1),
+    'attention bias': attention(added=floats(BATCH, HEADS, TOKENS, TOKENS)),
+    'attention bias of all heads, padding': attention(
+        mask=padding(BATCH, TOKENS), added=floats(1, 1, TOKENS, TOKENS)),
+    'scale': attention(scale=0.3),
+    'other width of values': attention(widths=[HIDDEN, HIDDEN, 4 * HEADS]),
+    'lengths': attention(mask=numpy.array([3, 5], numpy.int32), served=False),
+    'ends and starts': attention(mask=numpy.array([3, 5, 1, 0], numpy.int32),
+                                 served=False),
+}
+
+
+# ---- RotaryEmbedding ----
+
+def rotary(heads_first, single, interleaved, rotary_dim=0, length=20, **more):
+    x = (floats(BATCH, HEADS, TOKENS, WIDTH) if heads_first else
+         floats(BATCH, TOKENS, HIDDEN))
+    angles = floats(length, (rotary_dim or WIDTH) // 2, seed=1)
+    random = numpy.random.default_rng(1)
+    positions = (numpy.array([6]) if single else
+                 random.integers(0, length, (BATCH, TOKENS)))
+    inputs = {'x': x, 'positions': positions, 'cos': numpy.cos(angles),
+              'sin': numpy.sin(angles)}
+    if rotary_dim:
+        more.setdefault('num_heads', HEADS)
+        more['rotary_embedding_dim'] = rotary_dim
+    return Case('RotaryEmbedding', inputs, interleaved=interleaved,
+                fixed=('cos', 'sin'), **more)
+
+
+ROTARY_CASES = {
+    'heads %s, %s, interleaved %d, %d columns' % (
+        'first' if heads_first else 'last',
+        'one position' if single else 'positions', interleaved, columns):
+    rotary(heads_first, single, interleaved, columns)
+    for heads_first, single, interleaved, columns in itertools.product(
+        (False, True), (False, True), (0, 1), (0, 4))}
+ROTARY_CASES.update({
+    'constant caches': rotary(False, False, 0, constants=('cos', 'sin')),
+    'constant position': rotary(False, True, 1, constants=('positions',)),
+    'number of heads': rotary(False, False, 0, num_heads=HEADS),
+})
+
+CASES = {'%s, %s' % (kind, name): case
+         for kind, cases in (('MultiHeadAttention', MULTI_HEAD_CASES),
+                             ('Attention', ATTENTION_CASES),
+                             ('RotaryEmbedding', ROTARY_CASES))
+         for name, case in cases.items()}
+
+
+# ---- runs ----
+
+def problem(case, device, report):
+    """Runs a case.  Returns a text that says what is wrong, or None."""
+    tested, feeds = case.model(), case.feeds()
+    expected = provider.cpu_session(tested).run(None, feeds)
+    session = provider.session(tested, device, fallback=not case.served,
+                               explain=report)
+    for index, (have, want) in enumerate(zip(session.run(None, feeds),
+                                             expected)):
+        text = output_problem(have, want, RTOL, ATOL)
+        if text is not None:
+            return 'output %d: %s' % (index, text)
+    with open(report, encoding='utf-8') as file:
+        if ('no node of the model is served' in file.read()) == case.served:
+            return 'the node is%s served' % (' not' if case.served else '')
+    return None
+
+
+def run_case(name, device):
+    """Returns true if the case passed."""
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            text = problem(CASES[name], device,
+                           os.path.join(directory, 'report'))
+        except Exception as error:  # onnxruntime's errors have no common class
+            text = '%s: %s' % (type(error).__name__, error)
+    print('%s %s%s' % ('ok    ' if text is None else 'FAILED', name,
+                       '' if text is None else ': ' + text), flush=True)
+    return text is None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    provider.add_device_argument(parser)
+    parser.add_argument('--only', default='', metavar='TEXT',
+                        help='run only the cases whose name contains TEXT')
+    arguments = parser.parse_args()
+    print('%s, device %s' % (provider.versions(), arguments.device))
+    results = [run_case(name, arguments.device) for name in CASES
+               if arguments.only in name]
+    print('%d passed, %d failed, 0 skipped' % (sum(results),
+                                               results.count(False)))
+    return 0 if results and all(results) else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
