@@ -55,6 +55,7 @@ struct tandem_device {
     struct bulk_transfer bulk_transfer;
     struct programs programs;
     struct gemm_selector gemm_selector;
+    atomic_bool attention_mma_failed; /* the driver cannot run the kernel */
     enum sm90a_self_test_result sm90a_self_test; /* from the profile */
     bool self_test_only; /* tuning runs only the self-test */
     struct clblast_overrides clblast_overrides; /* from the profile */

@@ -215,23 +215,28 @@ static enum tandem_status check_call(struct tandem_device *device,
     return status == TANDEM_OK ? launch_check(device, request, false) : status;
 }
 
-/* If `status` means that the device cannot run the GEMM kernel that was
- * selected for the plan, disables the kernel and returns true: a new plan has
- * another. */
-static bool failed_gemm_disable(struct tandem_device *device,
-                                const struct launch_plan *plan,
-                                enum tandem_status status)
+/* If `status` means that the device cannot run the plan's GEMM kernel, or its
+ * kernel of attention for tensor cores, disables the kernel and returns true: a
+ * new plan has another. */
+static bool failed_kernel_disable(struct tandem_device *device,
+                                  const struct launch_plan *plan,
+                                  enum tandem_status status)
 {
     const struct tandem_gemm f32 = {.dtype = TANDEM_F32, .c_dtype = TANDEM_F32};
-    if (plan->selected_gemm == 0 ||
+    const char *name = "attention_mma";
+    if ((plan->selected_gemm == 0 && !plan->uses_attention_mma) ||
         (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
         return false;
-    enum gemm_kernel_id kernel = (enum gemm_kernel_id)(plan->selected_gemm - 1);
-    device_log(device, TANDEM_LOG_WARNING,
-               "conv: kernel %s is disabled on %s: %s",
-               gemm_configs[kernel].name, device->hardware->info.name,
-               last_error_get());
-    gemm_selector_disable(&device->gemm_selector, &f32, kernel);
+    if (plan->selected_gemm != 0) {
+        enum gemm_kernel_id kernel =
+            (enum gemm_kernel_id)(plan->selected_gemm - 1);
+        name = gemm_configs[kernel].name;
+        gemm_selector_disable(&device->gemm_selector, &f32, kernel);
+    } else {
+        atomic_store(&device->attention_mma_failed, true);
+    }
+    device_log(device, TANDEM_LOG_WARNING, "kernel %s is disabled on %s: %s",
+               name, device->hardware->info.name, last_error_get());
     return true;
 }
 
@@ -248,7 +253,7 @@ static enum tandem_status visit_kernels(
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
         if (plan.step[i].key.kernel != NULL)
             status = visit(device, &plan, i);
-    if (!failed_gemm_disable(device, &plan, status))
+    if (!failed_kernel_disable(device, &plan, status))
         return status;
     status = visit_kernels(device, request, kernel_variant_prepare);
     return status == TANDEM_OK ? TANDEM_NOT_READY : status;
@@ -325,7 +330,7 @@ static enum tandem_status operator_launch(struct tandem_stream *stream,
            atomic_load(&stream->status) == TANDEM_OK &&
            launch_check(device, request, true) == TANDEM_OK &&
            launch_plan_for_device(device, request, &plan) == TANDEM_OK &&
-           failed_gemm_disable(device, &plan, status));
+           failed_kernel_disable(device, &plan, status));
     return status;
 }
 

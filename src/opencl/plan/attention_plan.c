@@ -304,7 +304,7 @@ static bool mma_supports(const struct attention_call *call)
         (double)(attention->batch * attention->heads) *
         (double)attention->queries * (double)attention->keys *
         (double)(attention->width + attention->value_width);
-    return request->hardware->tensor_cores &&
+    return request->hardware->tensor_cores && !request->avoids_attention_mma &&
            multiplications >= MIN_MMA_MULTIPLICATIONS && attention->width > 0 &&
            attention->width <= MAX_MMA_WIDTH &&
            attention->value_width <= MAX_MMA_WIDTH &&
@@ -337,6 +337,7 @@ static void plan_mma(struct launch_plan *plan, struct attention_call *call)
     step_add_temp(step, true);
     step->groups = groups;
     plan_portable(plan, call, true);
+    plan->uses_attention_mma = true;
 }
 
 static void plan_attention(struct launch_plan *plan,

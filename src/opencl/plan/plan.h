@@ -52,6 +52,7 @@ struct launch_plan {
     /* The kernel that request->select_gemm selected: enum gemm_kernel_id + 1,
      * or 0 for none. */
     uint32_t selected_gemm;
+    bool uses_attention_mma;
     uint64_t temp_bytes; /* size of the temporary buffer in bytes */
     /* The last element is not part of the plan.  Planners write to it when the
      * plan is full. */
@@ -64,6 +65,7 @@ static inline void launch_plan_clear(struct launch_plan *plan)
     plan->step_count = 0;
     plan->is_overfull = false;
     plan->selected_gemm = 0;
+    plan->uses_attention_mma = false;
     plan->temp_bytes = 0;
 }
 /* Returns FAILED if a planner added more steps, or more buffers to a step, than
@@ -90,6 +92,7 @@ struct op_request {
                         const struct tandem_gemm *gemm, bool patches,
                         uint64_t bytes, struct gemm_selection *out);
     struct gemm_selector *gemm_selector;
+    bool avoids_attention_mma; /* the driver cannot run attention_mma.cl */
 };
 
 /* Plans a call of any operator except GEMM. */

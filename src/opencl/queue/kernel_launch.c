@@ -315,6 +315,7 @@ enum tandem_status launch_plan_for_device(struct tandem_device *device,
     request->group_log2 = device->programs.group_log2;
     request->has_device_scope_visibility = device->has_device_scope_visibility;
     request->gemm_selector = &device->gemm_selector;
+    request->avoids_attention_mma = atomic_load(&device->attention_mma_failed);
     return launch_plan_make(out_plan, request);
 }
 

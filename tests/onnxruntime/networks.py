@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares image networks on Tandem's execution provider with a float64 run.
+
+The networks are those of vision_models.py.  The provider must take every node.  The
+references are ONNX Runtime's CPU provider, and numpy with 64-bit floats.
+
+Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
+"""
+
+import argparse
+import sys
+import time
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+import provider
+import vision_models
+from models import Results, relative_difference
+
+SEED = 11
+
+
+# ---- the float64 reference ----
+
+
+def windows(x, kernel_shape, pads, strides, value):
+    """Returns the windows of an image as axes 4 and 5."""
+    top, left, bottom, right = pads
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)),
+                    constant_values=value)
+    found = sliding_window_view(padded, kernel_shape, (2, 3))
+    return found[:, :, ::strides[0], ::strides[1]]
+
+
+class Conv(OpRun):
+    """Replaces ONNX's reference, which is slow."""
+
+    def _run(self, x, w, bias=None, auto_pad=None, dilations=None, group=None,
+             kernel_shape=None, pads=None, strides=None):
+        del auto_pad, dilations
+        found = windows(x, kernel_shape, pads, strides, 0)
+        batch, channels, height, width = found.shape[:4]
+        found = found.reshape(batch, group, channels // group, height, width,
+                              *kernel_shape)
+        weight = w.reshape(group, -1, channels // group, *kernel_shape)
+        out = np.einsum("bgchwyx,gocyx->bgohw", found, weight, optimize=True)
+        out = out.reshape(batch, -1, height, width)
+        return (out if bias is None else out + bias[None, :, None, None],)
+
+
+class MaxPool(OpRun):
+    """Replaces ONNX's reference, which is slow."""
+
+    def _run(self, x, auto_pad=None, ceil_mode=None, dilations=None,
+             kernel_shape=None, pads=None, storage_order=None, strides=None):
+        del auto_pad, ceil_mode, dilations, storage_order
+        found = windows(x, kernel_shape, pads, strides, -np.inf)
+        return (found.max(axis=(4, 5)),)
+
+
+Conv.op_domain = MaxPool.op_domain = ""
+
+
+def widen(tensor):
+    """Returns an f32 tensor as f64, and other tensors unchanged."""
+    if tensor.data_type != TensorProto.FLOAT:
+        return tensor
+    values = numpy_helper.to_array(tensor).astype(np.float64)
+    return numpy_helper.from_array(values, tensor.name)
+
+
+def run_float64(model, feeds):
+    """Runs a copy of the model whose f32 tensors are f64."""
+    copy = type(model)()
+    copy.CopyFrom(model)
+    scales = set()  # the scales of Resize stay f32
+    for node in copy.graph.node:
+        if node.op_type == "Resize":
+            scales.add(node.input[2])
+    for tensor in copy.graph.initializer:
+        tensor.CopyFrom(widen(tensor))
+    for node in copy.graph.node:
+        if node.op_type == "Constant" and node.output[0] not in scales:
+            node.attribute[0].t.CopyFrom(widen(node.attribute[0].t))
+    for value in list(copy.graph.input) + list(copy.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    evaluator = ReferenceEvaluator(copy, new_ops=[Conv, MaxPool])
+    wide = {name: value.astype(np.float64) for name, value in feeds.items()}
+    return evaluator.run(None, wide)
+
+
+# ---- comparison ----
+
+
+def rounding_bound(terms, products):
+    """Returns the largest accepted difference relative to the largest magnitude.
+
+    models.py explains the formula.  `terms` is the length of the longest sum, and
+    `products` the number of convolutions that follow each other."""
+    return 2.0**-24 * np.sqrt(terms / 6) * np.sqrt(2 * products)
+
+
+def cases(small):
+    """Returns names, builders, shapes of the input, and bounds."""
+    side, batch = (64, 2) if small else (224, 1)
+    image = (batch, 3, side, side)
+    blocks = (1, 1, 1, 1) if small else (3, 4, 6, 3)
+    yolo = 64 if small else 640
+    return [
+        ("resnet50", lambda: vision_models.resnet50(SEED, blocks), image,
+         rounding_bound(4608, 4 + 3 * sum(blocks))),
+        ("mobilenet_v2", lambda: vision_models.mobilenet_v2(SEED), image,
+         rounding_bound(1280, 53)),
+        ("mobilenet_v3", lambda: vision_models.mobilenet_v3(SEED), image,
+         rounding_bound(1280, 64)),
+        ("yolov8n", lambda: vision_models.yolov8n(SEED, yolo),
+         (1, 3, yolo, yolo), rounding_bound(2304, 50)),
+    ]
+
+
+def served_operators(model):
+    """Returns the number of nodes that are no constants."""
+    return sum(node.op_type not in ("Constant", "Identity")
+               for node in model.graph.node)
+
+
+def compare(results, name, build, shape, bound, arguments):
+    model = build()
+    random = np.random.default_rng(SEED)
+    feeds = {"input": random.standard_normal(shape, np.float32)}
+    try:
+        session = provider.session(model, arguments.device,
+                                   config=provider.RECORD_ASSIGNMENT)
+        start = time.perf_counter()
+        (actual,) = session.run(None, feeds)
+        first = time.perf_counter() - start
+        start = time.perf_counter()
+        session.run(None, feeds)
+        again = time.perf_counter() - start
+    except Exception as error:  # onnxruntime's errors have no common base class
+        results.record(False, name, str(error))
+        return
+    size = "x".join(map(str, shape))
+    text = f"{served_operators(model)} operators, {first:.2f} s, then {again:.3f} s"
+    results.record(True, f"{name}, {size}", text)
+    references = {"ONNX Runtime": provider.cpu_session(model).run(None, feeds)[0],
+                  "float64": run_float64(model, feeds)[0]}
+    for kind, expected in references.items():
+        worst = relative_difference(actual, expected.astype(np.float32))
+        results.record(worst <= bound, f"{name}, {size}, against {kind}",
+                       f"relative difference {worst:.2g}, bound {bound:.2g}")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    provider.add_device_argument(parser)
+    parser.add_argument("--small", action="store_true",
+                        help="small images, and one block per stage of ResNet-50")
+    parser.add_argument("--only", default="", metavar="TEXT",
+                        help="run only the networks whose name contains TEXT")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    results = Results()
+    print(f"{provider.versions()}, device {arguments.device}, seed {SEED}")
+    for name, build, shape, bound in cases(arguments.small):
+        if arguments.only in name:
+            compare(results, name, build, shape, bound, arguments)
+    print(f"{results.passed} passed, {results.failed} failed, "
+          f"{results.skipped} skipped")
+    return 1 if results.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
