@@ -401,7 +401,7 @@ def bert_inputs(batch, tokens, vocabulary=BERT_VOCABULARY, seed=0, empty_row=Fal
 # ---- GPT-2 ----
 
 
-def gpt2_weights(width=768, vocabulary=GPT2_VOCABULARY, seed=0):
+def gpt2_weights(width=768, vocabulary=GPT2_VOCABULARY, seed=0, layers=1):
     """Returns random weights, by the names and shapes of GPT2Model's state dict.
 
     The weights of Conv1D have the shape [inputs, outputs].
@@ -411,25 +411,31 @@ def gpt2_weights(width=768, vocabulary=GPT2_VOCABULARY, seed=0):
         "wte.weight": random.standard_normal((vocabulary, width), np.float32),
         "wpe.weight": random.standard_normal((MAX_POSITIONS, width), np.float32),
     }
-    for name, outputs, inputs in (
-        ("h.0.attn.c_attn", 3 * width, width),
-        ("h.0.attn.c_proj", width, width),
-        ("h.0.mlp.c_fc", 4 * width, width),
-        ("h.0.mlp.c_proj", width, 4 * width),
-    ):
-        linear_weights(weights, name, (outputs, inputs), random)
-        weights[f"{name}.weight"] = weights[f"{name}.weight"].T
-    for name in ("h.0.ln_1", "h.0.ln_2"):
-        norm_weights(weights, name, width, random)
+    for layer in (f"h.{index}" for index in range(layers)):
+        for name, outputs, inputs in (
+            (f"{layer}.attn.c_attn", 3 * width, width),
+            (f"{layer}.attn.c_proj", width, width),
+            (f"{layer}.mlp.c_fc", 4 * width, width),
+            (f"{layer}.mlp.c_proj", width, 4 * width),
+        ):
+            linear_weights(weights, name, (outputs, inputs), random)
+            weights[f"{name}.weight"] = weights[f"{name}.weight"].T
+        for name in (f"{layer}.ln_1", f"{layer}.ln_2"):
+            norm_weights(weights, name, width, random)
+    norm_weights(weights, "ln_f", width, random)
     return weights
 
 
 class Gpt2Exporter(Exporter):
-    """Writes the nodes of the embedding and the first block of a GPT2Model."""
+    """Writes the nodes of a GPT2Model, or of its embedding and first block.
+
+    `layer` is the prefix of the block that is being written: "h.0"."""
 
     def __init__(self, weights, width, heads, mask_dtype, opset):
         super().__init__(weights, width, heads, opset, GPT2_EPSILON)
         self.mask_dtype = mask_dtype
+        self.layer = "h.0"
+        self.cache_suffix = ""  # of the names "past" and "present"
 
     def conv1d(self, value, name):
         """Conv1D: addmm on the rows, then a Reshape to [batch, tokens, outputs]."""
@@ -444,7 +450,8 @@ class Gpt2Exporter(Exporter):
     def embeddings(self, past):
         tokens = self.dimension("input_ids", 1)
         ids = self.reshape_chain("input_ids", [-1, tokens])
-        start = self.dimension("past", 3) if past else self.constant(0)
+        cache = f"past{self.cache_suffix}"
+        start = self.dimension(cache, 3) if past else self.constant(0)
         end = self.add("Add", tokens, start) if past else tokens
         positions = self.add("Range", start, end, self.constant(1))
         positions = self.unsqueeze(positions, 0)
@@ -455,16 +462,17 @@ class Gpt2Exporter(Exporter):
 
     def with_past(self, key, values):
         """Concatenates the key and the value of earlier tokens."""
-        past_key = self.add("Gather", "past", self.constant(0), axis=0)
+        past = f"past{self.cache_suffix}"
+        past_key = self.add("Gather", past, self.constant(0), axis=0)
         past_key = self.add("Transpose", past_key, perm=[0, 1, 3, 2])
-        past_values = self.add("Gather", "past", self.constant(1), axis=0)
+        past_values = self.add("Gather", past, self.constant(1), axis=0)
         return (self.add("Concat", past_key, key, axis=-1),
                 self.add("Concat", past_values, values, axis=-2))
 
     def causal_mask(self, query, key):
         """Slices the rows of the new tokens from the triangular constant."""
         triangle = np.tri(MAX_POSITIONS, dtype=self.mask_dtype)[None, None]
-        mask = self.weight("h.0.attn.bias", triangle)
+        mask = self.weight(f"{self.layer}.attn.bias", triangle)
         new, total = self.dimension(query, -2), self.dimension(key, -1)
         mask = self.slice(mask, self.add("Sub", total, new), total, 2)
         mask = self.slice(mask, self.constant(0), total, 3)
@@ -475,10 +483,11 @@ class Gpt2Exporter(Exporter):
     def present(self, key, values):
         key = self.add("Transpose", key, perm=[0, 1, 3, 2])
         parts = self.unsqueeze(key, 0), self.unsqueeze(values, 0)
-        self.add("Concat", *parts, axis=0, outputs=["present"])
+        name = f"present{self.cache_suffix}"
+        self.add("Concat", *parts, axis=0, outputs=[name])
 
     def attention(self, value, past):
-        qkv = self.conv1d(value, "h.0.attn.c_attn")
+        qkv = self.conv1d(value, f"{self.layer}.attn.c_attn")
         parts = [f"{self.scope}/Split_output_{i}" for i in range(3)]
         self.add("Split", qkv, self.constant([self.width] * 3), axis=2,
                   outputs=parts)
@@ -494,7 +503,7 @@ class Gpt2Exporter(Exporter):
         context = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
         context = self.add("Transpose", context, perm=[0, 2, 1, 3])
         context = self.reshape(context, [self.width])
-        return self.conv1d(context, "h.0.attn.c_proj")
+        return self.conv1d(context, f"{self.layer}.attn.c_proj")
 
     def gelu(self, value):
         """The approximation of GELU by tanh."""
@@ -506,29 +515,53 @@ class Gpt2Exporter(Exporter):
         tanh = self.add("Add", self.add("Tanh", inner), self.scalar(1))
         return self.add("Mul", half, tanh)
 
-    def block(self, value, past):
-        self.scope = "/h.0"
-        attention = self.attention(self.layer_norm(value, "h.0.ln_1"), past)
-        value = self.add("Add", attention, value)
-        hidden = self.conv1d(self.layer_norm(value, "h.0.ln_2"), "h.0.mlp.c_fc")
-        hidden = self.conv1d(self.gelu(hidden), "h.0.mlp.c_proj")
-        self.add("Add", value, hidden, outputs=["hidden_states"])
+    def block(self, value, past, outputs=None):
+        self.scope = f"/{self.layer}"
+        normal = self.layer_norm(value, f"{self.layer}.ln_1")
+        value = self.add("Add", self.attention(normal, past), value)
+        normal = self.layer_norm(value, f"{self.layer}.ln_2")
+        hidden = self.conv1d(normal, f"{self.layer}.mlp.c_fc")
+        hidden = self.conv1d(self.gelu(hidden), f"{self.layer}.mlp.c_proj")
+        return self.add("Add", value, hidden, outputs=outputs)
 
-    def model(self, past):
-        self.block(self.embeddings(past), past)
+    def finish_model(self, name, output, past, suffixes):
+        """Returns the model.  `output` is the name and the length of a row."""
         shape = ["batch", "sequence"]
         inputs = [tensor_info("input_ids", TensorProto.INT64, shape)]
         head = self.width // self.heads
         cache = [2, "batch", self.heads, "past_sequence", head]
         if past:
-            inputs.append(tensor_info("past", TensorProto.FLOAT, cache))
+            inputs += [tensor_info(f"past{suffix}", TensorProto.FLOAT, cache)
+                       for suffix in suffixes]
         total = "past_sequence + sequence" if past else "sequence"
         cache = cache[:3] + [total, head]
         outputs = [
-            tensor_info("hidden_states", TensorProto.FLOAT, shape + [self.width]),
-            tensor_info("present", TensorProto.FLOAT, cache),
-        ]
-        return self.finish("gpt2_block", inputs, outputs)
+            tensor_info(output[0], TensorProto.FLOAT, shape + [output[1]])
+        ] + [tensor_info(f"present{suffix}", TensorProto.FLOAT, cache)
+             for suffix in suffixes]
+        return self.finish(name, inputs, outputs)
+
+    def first_block(self, past):
+        self.block(self.embeddings(past), past, ["hidden_states"])
+        output = ("hidden_states", self.width)
+        return self.finish_model("gpt2_block", output, past, [""])
+
+    def language_model(self, layers):
+        """Writes all blocks with a past, the last norm, and the logits."""
+        suffixes = [f".{index}" for index in range(layers)]
+        self.cache_suffix = suffixes[0]
+        value = self.embeddings(True)
+        for index, suffix in enumerate(suffixes):
+            self.layer, self.cache_suffix = f"h.{index}", suffix
+            value = self.block(value, True)
+        self.scope = ""
+        value = self.layer_norm(value, "ln_f")
+        words = self.weights["wte.weight"]
+        words = words / np.float32(np.sqrt(self.width))
+        weight = self.weight("lm_head.weight", words.T)
+        self.add("MatMul", value, weight, outputs=["logits"])
+        output = ("logits", words.shape[0])
+        return self.finish_model("gpt2", output, True, suffixes)
 
 
 def gpt2_block(width=768, heads=12, past=False, mask_dtype=np.bool_, opset=14,
@@ -540,7 +573,14 @@ def gpt2_block(width=768, heads=12, past=False, mask_dtype=np.bool_, opset=14,
     numpy.bool_ or numpy.uint8, which depends on the version of transformers.
     """
     weights = gpt2_weights(width, vocabulary, seed)
-    return Gpt2Exporter(weights, width, heads, mask_dtype, opset).model(past)
+    return Gpt2Exporter(weights, width, heads, mask_dtype, opset).first_block(past)
+
+
+def gpt2(layers=12, width=768, heads=12, opset=17, vocabulary=GPT2_VOCABULARY, seed=0):
+    """Returns GPT2LMHeadModel with past keys and values past.0 to past.N."""
+    weights = gpt2_weights(width, vocabulary, seed, layers)
+    exporter = Gpt2Exporter(weights, width, heads, np.bool_, opset)
+    return exporter.language_model(layers)
 
 
 def gpt2_inputs(batch, tokens, past_tokens=None, width=768, heads=12,

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares image networks on Tandem's execution provider with a float64 run.
+"""Compares networks on Tandem's execution provider with other runs of them.
 
-The networks are those of vision_models.py.  The provider must take every node.  The
-references are ONNX Runtime's CPU provider, and numpy with 64-bit floats.
+The networks are those of vision_models.py, BERT, and GPT-2, which continues a text by
+64 tokens with past keys and values.  The provider must take every node.  The
+references are ONNX Runtime's CPU provider and, for images, numpy with 64-bit floats.
 
 Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
 """
@@ -18,9 +19,11 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+import exported_models
 import provider
 import vision_models
 from models import Results, relative_difference
+from models import rounding_bound as language_bound
 
 SEED = 11
 
@@ -156,6 +159,80 @@ def compare(results, name, build, shape, bound, arguments):
                        f"relative difference {worst:.2g}, bound {bound:.2g}")
 
 
+# ---- BERT and GPT-2 ----
+
+
+def compare_bert(results, arguments):
+    layers, width, vocabulary = (2, 96, 1000) if arguments.small else (
+        12, 768, exported_models.BERT_VOCABULARY)
+    model = exported_models.bert(layers, 1, 128, width, 12, opset=17,
+                                 vocabulary=vocabulary, seed=SEED)
+    feeds = exported_models.bert_inputs(1, 128, vocabulary, SEED)
+    name = f"bert, {layers} layers, width {width}, 1x128"
+    try:
+        session = provider.session(model, arguments.device)
+        actual = session.run(None, feeds)
+    except Exception as error:  # onnxruntime's errors have no common base class
+        results.record(False, name, str(error))
+        return
+    expected = provider.cpu_session(model).run(None, feeds)
+    worst = max(map(relative_difference, actual, expected))
+    bound = language_bound(layers, width)
+    results.record(worst <= bound, name,
+                   f"relative difference {worst:.2g}, bound {bound:.2g}")
+
+
+PROMPT, NEW_TOKENS = 5, 64
+
+
+def gpt2_feeds(tokens, past):
+    """Returns the inputs for one step."""
+    feeds = {f"past.{index}": value for index, value in enumerate(past)}
+    feeds["input_ids"] = np.array([tokens], np.int64)
+    return feeds
+
+
+def decode(session, tokens, past, forced=None):
+    """Continues the tokens.  Returns the logits of each step.
+
+    `forced` are the tokens that follow, or None to take the most probable ones, which
+    are returned, too."""
+    logits, taken = [], []
+    for step in range(NEW_TOKENS):
+        first, *past = session.run(None, gpt2_feeds(tokens, past))
+        logits.append(first[:, -1])
+        token = int(first[0, -1].argmax()) if forced is None else forced[step]
+        taken.append(token)
+        tokens = [token]
+    return np.concatenate(logits), taken
+
+
+def compare_gpt2(results, arguments):
+    layers, width, vocabulary = (2, 96, 1000) if arguments.small else (
+        12, 768, exported_models.GPT2_VOCABULARY)
+    heads = 12
+    model = exported_models.gpt2(layers, width, heads, vocabulary=vocabulary, seed=SEED)
+    random = np.random.default_rng(SEED)
+    prompt = random.integers(0, vocabulary, PROMPT).tolist()
+    empty = [np.zeros((2, 1, heads, 0, width // heads), np.float32)] * layers
+    reference = provider.cpu_session(model, optimize=True)
+    expected, tokens = decode(reference, prompt, empty)
+    name = f"gpt2, {layers} layers, width {width}, {NEW_TOKENS} tokens"
+    try:
+        session = provider.session(model, arguments.device)
+        start = time.perf_counter()
+        actual, _ = decode(session, prompt, empty, tokens)
+        seconds = time.perf_counter() - start
+    except Exception as error:  # onnxruntime's errors have no common base class
+        results.record(False, name, str(error))
+        return
+    worst, bound = relative_difference(actual, expected), language_bound(layers, width)
+    results.record(
+        worst <= bound, name,
+        f"relative difference {worst:.2g}, bound {bound:.2g}, "
+        f"{NEW_TOKENS / seconds:.1f} tokens/s")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     provider.add_device_argument(parser)
@@ -173,6 +250,10 @@ def main():
     for name, build, shape, bound in cases(arguments.small):
         if arguments.only in name:
             compare(results, name, build, shape, bound, arguments)
+    if arguments.only in "bert":
+        compare_bert(results, arguments)
+    if arguments.only in "gpt2":
+        compare_gpt2(results, arguments)
     print(f"{results.passed} passed, {results.failed} failed, "
           f"{results.skipped} skipped")
     return 1 if results.failed else 0
