@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares networks on Tandem's execution provider with other runs of them.
 
-The networks are those of vision_models.py, BERT, and GPT-2, which continues a text by
-64 tokens with past keys and values.  The provider must take every node.  The
-references are ONNX Runtime's CPU provider and, for images, numpy with 64-bit floats.
+The networks are those of vision_models.py, BERT, GPT-2 and Whisper tiny.  The last two
+continue a text by 64 tokens with past keys and values.  The provider must take every
+node.  The references are ONNX Runtime's CPU provider and, for images, numpy with 64-bit
+floats.
 
 Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
 """
@@ -22,6 +23,7 @@ from onnx.reference.op_run import OpRun
 import exported_models
 import provider
 import vision_models
+import whisper_models
 from models import Results, relative_difference
 from models import rounding_bound as language_bound
 
@@ -185,21 +187,18 @@ def compare_bert(results, arguments):
 PROMPT, NEW_TOKENS = 5, 64
 
 
-def gpt2_feeds(tokens, past):
-    """Returns the inputs for one step."""
-    feeds = {f"past.{index}": value for index, value in enumerate(past)}
-    feeds["input_ids"] = np.array([tokens], np.int64)
-    return feeds
-
-
-def decode(session, tokens, past, forced=None):
+def decode(session, tokens, past, forced=None, **others):
     """Continues the tokens.  Returns the logits of each step.
 
-    `forced` are the tokens that follow, or None to take the most probable ones, which
-    are returned, too."""
+    The inputs of the past have the order of the outputs after the first.  `forced`
+    are the tokens that follow, or None to take the most probable ones, which are
+    returned, too.  `others` are further inputs."""
     logits, taken = [], []
+    names = [value.name.replace("present", "past")
+             for value in session.get_outputs()[1:]]
     for step in range(NEW_TOKENS):
-        first, *past = session.run(None, gpt2_feeds(tokens, past))
+        feeds = dict(zip(names, past), input_ids=np.array([tokens], np.int64), **others)
+        first, *past = session.run(None, feeds)
         logits.append(first[:, -1])
         token = int(first[0, -1].argmax()) if forced is None else forced[step]
         taken.append(token)
@@ -233,6 +232,46 @@ def compare_gpt2(results, arguments):
         f"{NEW_TOKENS / seconds:.1f} tokens/s")
 
 
+# ---- Whisper ----
+
+
+def compare_whisper(results, arguments):
+    small = arguments.small
+    layers, width, frames = (2, 96, 100) if small else (
+        whisper_models.LAYERS, whisper_models.WIDTH, whisper_models.FRAMES)
+    vocabulary = 1000 if small else whisper_models.VOCABULARY
+    heads = whisper_models.HEADS
+    encoder, decoder = whisper_models.whisper(layers, width, heads, vocabulary, frames,
+                                              SEED)
+    random = np.random.default_rng(SEED)
+    shape = (1, whisper_models.MELS, frames)
+    feeds = {"input_features": random.standard_normal(shape, np.float32)}
+    prompt = random.integers(0, vocabulary, PROMPT).tolist()
+    empty = [np.zeros((1, heads, 0, width // heads), np.float32)] * (2 * layers)
+    (states,) = provider.cpu_session(encoder).run(None, feeds)
+    expected, tokens = decode(provider.cpu_session(decoder, optimize=True), prompt,
+                              empty, encoder_hidden_states=states)
+    name = f"whisper, {layers} layers, width {width}"
+    try:
+        (actual_states,) = provider.session(encoder, arguments.device).run(None, feeds)
+        session = provider.session(decoder, arguments.device)
+        start = time.perf_counter()
+        actual, _ = decode(session, prompt, empty, tokens, encoder_hidden_states=states)
+        seconds = time.perf_counter() - start
+    except Exception as error:  # onnxruntime's errors have no common base class
+        results.record(False, name, str(error))
+        return
+    bound = language_bound(layers, width)
+    worst = relative_difference(actual_states, states)
+    results.record(worst <= bound, f"{name}, encoder, {frames} frames",
+                   f"relative difference {worst:.2g}, bound {bound:.2g}")
+    worst = relative_difference(actual, expected)
+    results.record(
+        worst <= bound, f"{name}, decoder, {NEW_TOKENS} tokens",
+        f"relative difference {worst:.2g}, bound {bound:.2g}, "
+        f"{NEW_TOKENS / seconds:.1f} tokens/s")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     provider.add_device_argument(parser)
@@ -254,6 +293,8 @@ def main():
         compare_bert(results, arguments)
     if arguments.only in "gpt2":
         compare_gpt2(results, arguments)
+    if arguments.only in "whisper":
+        compare_whisper(results, arguments)
     print(f"{results.passed} passed, {results.failed} failed, "
           f"{results.skipped} skipped")
     return 1 if results.failed else 0
