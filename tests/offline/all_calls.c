@@ -36,7 +36,7 @@ static const struct sample {
                {3, {8, 8, 8}},
                {2, {64, 8}},
                {3, {64, 16, 16}},
-               {4, {4, 1, 4, 4}}, /* A group of one channel. */
+               {3, {4, 1, 8}}, /* A group of one channel. */
                {1, {HUGE_EXTENT}},
                {2, {HUGE_EXTENT, 8}},
                {3, {HUGE_EXTENT, 16, 16}}};
