@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions. conv_direct computes one element of the output per work-item.
  * conv_depthwise, for groups of one input channel, computes a few elements of a
- * column of the output.
+ * column of the output. Many other convolutions are GEMMs; see gemm/patches.cl.
  * conv_tiled multiplies matrices: a work-group computes a tile of TILE_M output
  * channels of a group (rows) and TILE_N elements of the other axes (columns). A
  * k_tile is the part of the weight and of the input for K_TILE steps along the

@@ -17,8 +17,8 @@
 struct patches_params {
     struct fast_divmod column_space; /* axes of the output */
     struct fast_divmod tap_space;    /* axes of the window, and channels */
-    /* What is added to an offset in the tensor for the next tap along x; and
-     * also at the end of a window's row, of its plane, and of the window. */
+    /* Steps of an offset in the tensor: to the next tap along x, and the
+     * further steps at the ends of a window's row, its plane and the window. */
     int32_t next_tap[4];
     int32_t channel, tap[3]; /* strides of channels and of taps */
     int32_t axis[3];         /* strides of the tensor */

@@ -19,7 +19,7 @@
  * another score is above -9800. */
 #define MAX_MASKED_SCORE (-1e4)
 
-/* What a group of nodes computes. */
+/* The attention that a group of nodes computes. */
 struct attention_pattern {
     struct match match;
     int32_t q, k, v;
@@ -102,7 +102,7 @@ static double node_factor(const struct fusion *f, const struct graph_node *node,
 /* ---- masks -------------------------------------------------------------- */
 
 /* Returns the number of the input of a Where that is a constant of at most
- * MAX_MASKED_SCORE, or 0 if there is none. */
+ * MAX_MASKED_SCORE.  Returns 0 if neither input is one. */
 static uint32_t masked_input(const struct fusion *f,
                              const struct graph_node *node, double *out)
 {

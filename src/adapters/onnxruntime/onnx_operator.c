@@ -217,8 +217,9 @@ static bool attention_is_served(const struct graph *graph,
     return true;
 }
 
-/* Of an Attention or MultiHeadAttention of com.microsoft.  Masks of rank 1 hold
- * lengths or positions. */
+/* Returns true if the provider serves the inputs of an Attention or
+ * MultiHeadAttention of com.microsoft.  Masks of rank 1 hold lengths or
+ * positions, which it does not serve. */
 static bool padded_is_served(const struct graph *graph,
                              const struct graph_node *node)
 {

@@ -317,7 +317,7 @@ static void selection_cache_write(struct selection_cache_entry *entry,
     atomic_store_explicit(&entry->sequence, sequence + 2, memory_order_release);
 }
 
-/* What a GEMM is part of, which the selection depends on. */
+/* The operator that needs a GEMM. The selection depends on it. */
 enum gemm_use { USE_GEMM, USE_CONV, USE_CONV_OF_PATCHES };
 
 /* A kernel that reads patches is slower than one that reads a matrix: on an
