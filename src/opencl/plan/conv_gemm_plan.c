@@ -17,32 +17,38 @@
  * sums of a few distances fit 31 bits. */
 #define MAX_DISTANCE (INT32_MAX / 8)
 
+/* Returns true if the elements of the spatial axes are neighbours. */
+static bool axes_are_contiguous(const int64_t *strides, const int64_t *lengths)
+{
+    int64_t step = 1;
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
+        if (lengths[i] > 1 && strides[i] != step)
+            return false;
+        step *= lengths[i];
+    }
+    return true;
+}
+
 /* Returns true if the taps of a weight's row are neighbours, in the order of
  * the rows of the patches. */
 static bool weight_is_matrix(const struct conv_problem *conv)
 {
-    int64_t step = 1;
-    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
-        int64_t taps = conv->window.axis[i].kernel;
-        if (taps > 1 && conv->weight_tap[i] != step)
-            return false;
-        step *= taps;
-    }
-    return (conv->channels == 1 || conv->weight_channel == step) &&
+    int64_t taps[MAX_SPATIAL_AXES];
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++)
+        taps[i] = conv->window.axis[i].kernel;
+    return axes_are_contiguous(conv->weight_tap, taps) &&
+           (conv->channels == 1 || conv->weight_channel == conv->taps) &&
            (conv->rows == 1 || conv->weight_row >= conv->depth);
 }
 
 /* Returns true if the elements of the output's spatial axes are neighbours. */
 static bool output_is_matrix(const struct conv_problem *conv)
 {
-    int64_t lengths[MAX_SPATIAL_AXES], step = 1;
-    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
+    int64_t lengths[MAX_SPATIAL_AXES];
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++)
         lengths[i] = conv->window.axis[i].out;
-        if (lengths[i] > 1 && conv->out.axis[i] != step)
-            return false;
-        step *= lengths[i];
-    }
-    return (conv->rows == 1 || conv->out.channel >= conv->columns) &&
+    return axes_are_contiguous(conv->out.axis, lengths) &&
+           (conv->rows == 1 || conv->out.channel >= conv->columns) &&
            conv->out.batch >= 0;
 }
 
@@ -148,15 +154,15 @@ static void gemm_fill(struct tandem_gemm *out, const struct op_request *request,
 /* Returns true if the rows of the patches are the channels of the input. */
 static bool input_is_matrix(const struct conv_problem *conv)
 {
-    int64_t step = 1;
+    int64_t lengths[MAX_SPATIAL_AXES];
     for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
         const struct window_axis *axis = &conv->window.axis[i];
+        lengths[i] = axis->in;
         if (axis->kernel != 1 || axis->begin != 0 || axis->in != axis->out ||
-            (axis->in > 1 && (axis->stride != 1 || conv->x.axis[i] != step)))
+            (axis->in > 1 && axis->stride != 1))
             return false;
-        step *= axis->in;
     }
-    return conv->x.batch >= 0 &&
+    return axes_are_contiguous(conv->x.axis, lengths) && conv->x.batch >= 0 &&
            (conv->channels == 1 || conv->x.channel >= conv->columns);
 }
 
@@ -216,7 +222,8 @@ enum patch_access {
     PATCHES_STORED     /* another kernel stores them before */
 };
 
-/* Selects the fastest way and its kernel.  Returns false if there is none. */
+/* Selects the fastest way and its kernel.  Returns false if no kernel supports
+ * the GEMM. */
 static bool access_select(const struct op_request *request,
                           const struct tandem_gemm *gemm,
                           const struct conv_problem *conv,
