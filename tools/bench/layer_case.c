@@ -8,6 +8,7 @@
 #include "layer_case.h"
 
 #include "common/op_class.h"
+#include "common/resize_axes.h"
 #include "common/tensor_extent.h"
 
 #include <math.h>
@@ -71,12 +72,23 @@ void layer_case_apply(const struct row *row, struct op_case *c)
 
     if (strcmp(row->suite, "layers") != 0)
         return;
-    if (c->op.id == TANDEM_OP_CONV)
+    switch (c->op.id) {
+    case TANDEM_OP_CONV:
         conv_apply(row, c);
-    else if (c->op.id == TANDEM_OP_ATTENTION)
+        break;
+    case TANDEM_OP_ATTENTION:
         attention_apply(row, c);
-    else
+        break;
+    case TANDEM_OP_RESIZE:
+        c->ints[RESIZE_MODE] =
+            row_has(row, "nearest") ? RESIZE_NEAREST : RESIZE_LINEAR;
+        break;
+    case TANDEM_OP_CONCAT:
+        c->ints[0] = word_number(row, "axis", 0);
+        break;
+    default:
         return;
+    }
     for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++)
         in[i] = &c->in[i];
     infer_output(&c->op, in, c->inputs, 0, out);
@@ -157,8 +169,111 @@ static double expected_attention(const struct op_case *c, uint64_t index)
     return sum / weights;
 }
 
+/* Returns the result of pooling with the example's windows of 3 x 3 elements, a
+ * stride of 2 and a padding of 1, which average_pool does not count. */
+static double expected_pool(const struct op_case *c, uint64_t index)
+{
+    const int64_t rows = c->in[0].shape[2], columns = c->in[0].shape[3];
+    const int64_t out_rows = c->out[0].shape[2];
+    const int64_t out_columns = c->out[0].shape[3];
+    const int64_t x = (int64_t)index % out_columns * 2 - 1;
+    const int64_t y = (int64_t)index / out_columns % out_rows * 2 - 1;
+    const int64_t plane = (int64_t)index / (out_columns * out_rows);
+    double largest = -INFINITY, sum = 0, count = 0;
+
+    for (int64_t i = y < 0 ? 0 : y; i < y + 3 && i < rows; i++)
+        for (int64_t j = x < 0 ? 0 : x; j < x + 3 && j < columns; j++) {
+            double value = (double)seed_value(
+                (uint64_t)((plane * rows + i) * columns + j));
+
+            largest = fmax(largest, value);
+            sum += value;
+            count++;
+        }
+    return c->op.id == TANDEM_OP_MAX_POOL ? largest : sum / count;
+}
+
+/* Returns scale * (x - mean) / deviation + bias. */
+static double expected_channel_norm(const struct op_case *c, uint64_t index)
+{
+    const int64_t *shape = c->in[0].shape;
+    const uint64_t channels = (uint64_t)shape[1];
+    const uint64_t plane = (uint64_t)(shape[2] * shape[3]);
+    const uint64_t channel = index / plane % channels;
+    double parameter = (double)seed_value(channel);
+    double mean = parameter, variance = parameter;
+
+    if (c->op.id != TANDEM_OP_BATCH_NORM) {
+        uint64_t groups =
+            c->op.id == TANDEM_OP_GROUP_NORM ? (uint64_t)c->ints[0] : channels;
+        uint64_t count = channels / groups * plane;
+        uint64_t first = index / count * count;
+
+        mean = variance = 0;
+        for (uint64_t i = 0; i < count; i++)
+            mean += (double)seed_value(first + i) / (double)count;
+        for (uint64_t i = 0; i < count; i++)
+            variance +=
+                pow((double)seed_value(first + i) - mean, 2) / (double)count;
+    }
+    return parameter * ((double)seed_value(index) - mean) /
+               sqrt(variance + c->floats[0]) +
+           parameter;
+}
+
+/* Returns the element of an image of twice the size, with ONNX's coordinates
+ * half_pixel and rounding round_prefer_floor. */
+static double expected_resize(const struct op_case *c, uint64_t index)
+{
+    const int64_t rows = c->in[0].shape[2], columns = c->in[0].shape[3];
+    const int64_t x = (int64_t)index % (2 * columns);
+    const int64_t y = (int64_t)index / (2 * columns) % (2 * rows);
+    const int64_t plane = (int64_t)index / (4 * rows * columns) * rows;
+    /* The second nearest element, in the direction of the output's odd half. */
+    int64_t x2 = x / 2 + (x % 2 != 0 ? 1 : -1);
+    int64_t y2 = y / 2 + (y % 2 != 0 ? 1 : -1);
+    double sum = 0;
+
+    x2 = x2 < 0 ? 0 : x2 < columns ? x2 : columns - 1;
+    y2 = y2 < 0 ? 0 : y2 < rows ? y2 : rows - 1;
+    const int64_t xs[] = {x / 2, x2}, ys[] = {y / 2, y2};
+    const double weights[] = {0.75, 0.25};
+
+    if (c->ints[RESIZE_MODE] == RESIZE_NEAREST)
+        return (double)seed_value(
+            (uint64_t)((plane + y / 2) * columns + x / 2));
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            sum += weights[i] * weights[j] *
+                   (double)seed_value(
+                       (uint64_t)((plane + ys[i]) * columns + xs[j]));
+    return sum;
+}
+
+static double expected_concat(const struct op_case *c, uint64_t index)
+{
+    const struct tandem_tensor_desc *in = &c->in[0];
+    uint64_t length = 1; /* elements of one input that follow each other */
+
+    for (uint32_t axis = (uint32_t)c->ints[0]; axis < in->rank; axis++)
+        length *= (uint64_t)in->shape[axis];
+    return (double)seed_value(index / (2 * length) * length + index % length);
+}
+
 double layer_expected(const struct op_case *c, uint64_t index)
 {
-    return c->op.id == TANDEM_OP_CONV ? expected_conv(c, index)
-                                      : expected_attention(c, index);
+    switch (c->info->op_class) {
+    case TANDEM_CLASS_CONV:
+        return expected_conv(c, index);
+    case TANDEM_CLASS_ATTENTION:
+        return expected_attention(c, index);
+    case TANDEM_CLASS_POOL:
+        return expected_pool(c, index);
+    case TANDEM_CLASS_CHANNEL_NORM:
+        return expected_channel_norm(c, index);
+    case TANDEM_CLASS_RESIZE:
+        return expected_resize(c, index);
+    default:
+        return expected_concat(c, index);
+    }
 }

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cases of the suite "layers", from the words of a row's detail:
+ * Operators of the suite "layers" except GEMM, from the words of a row's
+ * detail:
  *
  *   conv       the shape is that of the input.  mM: M output channels; kK, sS,
  *              pP, gG: window, stride and padding of each axis, and groups.
  *              Without a word 1, 1, 0 and 1.  There is a bias.
  *   attention  the shape is that of q.  keysK: K keys, otherwise as many as
  *              queries; "causal".
+ *   resize     "nearest" or "linear"; the last two axes are doubled.
+ *   concat     axisA: the axis along which two inputs of this shape follow each
+ *              other.
+ *   average_pool, batch_norm, instance_norm, group_norm: as in the example of
+ *              the operator's class (src/common).
  *
  * Needs no device.
  */
@@ -24,8 +30,8 @@ void layer_case_apply(const struct row *row, struct op_case *c);
  * the operator, as it limits a depthwise convolution. */
 double layer_operations(const struct op_case *c);
 
-/* Returns element `index` of the output of conv and attention, for inputs of
- * seed_value. */
+/* Returns element `index` of the output of an operator listed above, for inputs
+ * of seed_value. */
 double layer_expected(const struct op_case *c, uint64_t index);
 
 #endif

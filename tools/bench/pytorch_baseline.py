@@ -323,20 +323,40 @@ def word_number(row, word, otherwise):
     return otherwise
 
 
+def image_run(torch, row, device):
+    """Returns the run of a pooling, norm, resize or concat of images, or None."""
+    f, shape = torch.nn.functional, row["shape"]
+    channels = shape[1]
+    x, y = (torch.rand(*shape, device=device) for _ in "xy")
+    scale, bias, mean, variance = torch.rand(4, channels, device=device) + 0.5
+    if row["detail"] == "nearest":
+        mode = {"mode": "nearest"}
+    else:
+        mode = {"mode": "bilinear", "align_corners": False}
+    runs = {
+        "max_pool": lambda: f.max_pool2d(x, 3, 2, 1),
+        "average_pool": lambda: f.avg_pool2d(x, 3, 2, 1,
+                                             count_include_pad=False),
+        "batch_norm": lambda: f.batch_norm(x, mean, variance, scale, bias),
+        "instance_norm": lambda: f.instance_norm(x, None, None, scale, bias),
+        "group_norm": lambda: f.group_norm(x, channels // 4, scale, bias),
+        "resize": lambda: f.interpolate(x, scale_factor=2, **mode),
+        "concat": lambda: torch.cat((x, y), word_number(row, "axis", 0)),
+    }
+    return runs.get(row["op"])
+
+
 def layer_run(torch, row, device):
     """Returns the run of a row of the suite layers (layer_case.h)."""
     f, shape = torch.nn.functional, row["shape"]
-    if row["op"] == "max_pool":
-        x = torch.rand(*shape, device=device)
-        return lambda: f.max_pool2d(x, 3, 2, 1)
+    if row["op"] not in ("attention", "conv"):
+        return image_run(torch, row, device)
     if row["op"] == "attention":
         keys = shape[:2] + [word_number(row, "keys", shape[2])] + shape[3:]
         q, k, v = (torch.rand(*s, device=device) for s in (shape, keys, keys))
         causal = row["detail"] == "causal"
         return lambda: f.scaled_dot_product_attention(
             q, k, v, is_causal=causal, scale=0.125)
-    if row["op"] != "conv":
-        return None
     window, groups = word_number(row, "k", 1), word_number(row, "g", 1)
     outputs = word_number(row, "m", 1)
     x = torch.rand(*shape, device=device)

@@ -142,26 +142,6 @@ static double expected_gather(const struct op_case *c, uint64_t index)
     return (double)seed_value((uint64_t)row * columns + index % columns);
 }
 
-/* Returns the maximum of the example's window of 3 x 3 elements, with a stride
- * of 2 and a padding of 1. */
-static double expected_max_pool(const struct op_case *c, uint64_t index)
-{
-    const int64_t rows = c->in[0].shape[2], columns = c->in[0].shape[3];
-    const int64_t out_rows = c->out[0].shape[2];
-    const int64_t out_columns = c->out[0].shape[3];
-    const int64_t x = (int64_t)index % out_columns * 2 - 1;
-    const int64_t y = (int64_t)index / out_columns % out_rows * 2 - 1;
-    const int64_t plane = (int64_t)index / (out_columns * out_rows);
-    double largest = -INFINITY;
-
-    for (int64_t i = y < 0 ? 0 : y; i < y + 3 && i < rows; i++)
-        for (int64_t j = x < 0 ? 0 : x; j < x + 3 && j < columns; j++)
-            largest = fmax(largest,
-                           (double)seed_value(
-                               (uint64_t)((plane * rows + i) * columns + j)));
-    return largest;
-}
-
 /* Returns the expected loss, or gradient, from a row's logits and label. */
 static double expected_cross_entropy(const struct op_case *c, uint64_t index)
 {
@@ -269,10 +249,12 @@ static double expected(const struct op_case *c, uint32_t output, uint64_t index)
         return expected_gemm(c, index);
     case TANDEM_CLASS_GATHER:
         return expected_gather(c, index);
-    case TANDEM_CLASS_POOL:
-        return expected_max_pool(c, index);
     case TANDEM_CLASS_CROSS_ENTROPY:
         return expected_cross_entropy(c, index);
+    case TANDEM_CLASS_POOL:
+    case TANDEM_CLASS_CHANNEL_NORM:
+    case TANDEM_CLASS_RESIZE:
+    case TANDEM_CLASS_CONCAT:
     case TANDEM_CLASS_CONV:
     case TANDEM_CLASS_ATTENTION:
         return layer_expected(c, index);
@@ -316,6 +298,7 @@ static uint64_t checked_elements(const struct op_case *c)
         inputs += desc_elements(&c->in[i]);
     if (inputs > 8 * elements || c->info->op_class == TANDEM_CLASS_SOFTMAX ||
         c->info->op_class == TANDEM_CLASS_NORM ||
+        c->info->op_class == TANDEM_CLASS_CHANNEL_NORM ||
         c->info->op_class == TANDEM_CLASS_GEMM ||
         c->info->op_class == TANDEM_CLASS_CONV ||
         c->info->op_class == TANDEM_CLASS_ATTENTION)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Suite "layers": convolutions and attention with the sizes of published
- * networks.  Depthwise convolutions and pooling are compared with a copy of as
- * many bytes.  tools/bench/layer_case.h describes the details of a row.
+ * Suite "layers": GEMM, convolutions and attention with the sizes of published
+ * networks, and their layers that are limited by memory, which are compared
+ * with a copy of as many bytes.  tools/bench/layer_case.h describes the details
+ * of a row.
  */
 #include <config.h>
 
@@ -10,6 +11,7 @@
 #include "layer_case.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Convolutions of ResNet-50 (He et al., 2016; with the stride in the window of
  * 3 x 3): channels, length of a side, and the detail. */
@@ -49,7 +51,36 @@ static const struct {
     {"attention", "1x32x4096x128", ""},
     {"attention", "1x32x4096x128", "causal"},
     {"attention", "1x32x1x128", "keys4096"},
+    {"max_pool", "2x3x12x10", ""},
     {"max_pool", "32x64x112x112", ""},
+    {"average_pool", "2x3x12x10", ""},
+    {"average_pool", "32x64x112x112", ""},
+    {"batch_norm", "2x8x6x5", ""},
+    {"batch_norm", "32x64x112x112", ""},
+    {"instance_norm", "2x8x6x5", ""},
+    {"instance_norm", "32x64x112x112", ""},
+    {"group_norm", "2x8x6x5", ""},
+    {"group_norm", "32x256x56x56", ""},
+    {"resize", "2x8x6x5", "nearest"},
+    {"resize", "32x64x56x56", "nearest"},
+    {"resize", "2x8x6x5", "linear"},
+    {"resize", "32x64x56x56", "linear"},
+    {"concat", "2x8x6x5", "axis1"},
+    {"concat", "32x128x40x40", "axis1"},
+};
+
+/* Rows of GEMM's A: one token, a batch of tokens, a short text, the 197 tokens
+ * of a ViT for images of 224 x 224, and a long text. */
+static const int64_t tokens[] = {1, 8, 32, 128, 197, 384};
+
+/* GEMM of BERT-base, GPT-2 and ViT-Base: columns of B, and the depth. The last
+ * one gives GPT-2's logits. */
+static const struct {
+    int64_t n, k;
+    const char *detail;
+} linear_layers[] = {
+    {768, 768, ""},  {2304, 768, ""},    {3072, 768, ""},
+    {768, 3072, ""}, {50257, 768, "tb"},
 };
 
 static void add_image(struct list *list, int batch, int channels, int side,
@@ -60,8 +91,19 @@ static void add_image(struct list *list, int batch, int channels, int side,
     list_add_shape(list, "conv", 4, shape, detail, "stream");
 }
 
+static void add_gemm(struct list *list)
+{
+    for (size_t i = 0; i < COUNT(linear_layers); i++)
+        for (size_t j = 0; j < COUNT(tokens); j++)
+            list_add_shape(
+                list, "gemm", 3,
+                (int64_t[]){tokens[j], linear_layers[i].n, linear_layers[i].k},
+                linear_layers[i].detail, "stream");
+}
+
 void layers_list(struct list *list)
 {
+    add_gemm(list);
     for (int batch = 1; batch <= 32; batch += 31) {
         for (size_t i = 0; i < COUNT(resnet50); i++)
             add_image(list, batch, resnet50[i].channels, resnet50[i].side,
@@ -84,6 +126,10 @@ void layers_run(struct bench *bench)
     struct comparison comparison = {.unit = "GFLOP/s"};
     struct resident_op work;
 
+    if (strcmp(bench->row->op, "gemm") == 0) {
+        gemm_run(bench);
+        return;
+    }
     if (!bench_resident_op(bench, &work))
         return;
     comparison.work_amount = layer_operations(&work.c);

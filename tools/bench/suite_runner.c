@@ -35,7 +35,7 @@ const struct suite suites[SUITE_COUNT] = {
      bandwidth_list, bandwidth_run},
     {"gemm", NULL, false, "GEMM, compared with CLBlast or CBLAS", gemm_list,
      gemm_run},
-    {"layers", NULL, false, "convolutions and attention of published networks",
+    {"layers", NULL, false, "operators of published networks",
      layers_list, layers_run},
     {"cold-start", NULL, true, "new processes with empty and with warm caches",
      cold_start_list, cold_start_run},
