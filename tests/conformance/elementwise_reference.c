@@ -384,11 +384,43 @@ double reference_unary_tolerance(const struct op_row *row, double r, double x,
     }
 }
 
+/*
+ * Returns an argument in [low, high] where the operator has its smallest value
+ * or a jump, or `low` if it is monotonic there. The minima are rounded; the
+ * values near a minimum differ by less than 1e-6.
+ */
+static double turning_point(uint32_t id, const double *parameters, double low,
+                            double high)
+{
+    double point = 0.0;
+
+    if (id == TANDEM_OP_SWISH)
+        point = -1.2785;
+    else if (id == TANDEM_OP_GELU)
+        point = parameters[0] == 1.0 ? -0.7525 : -0.7518;
+    else if (id == TANDEM_OP_MISH)
+        point = -1.1924;
+    else if (id == TANDEM_OP_HARDSWISH)
+        point = -1.5;
+    else if (id == TANDEM_OP_THRESHOLDED_RELU)
+        point = nextafter(reference_attribute(parameters[0]), INFINITY);
+    return low <= point && point <= high ? point : low;
+}
+
+/* Returns true if the operator has a pole in [low, high]. */
+static bool pole_between(uint32_t id, double low, double high)
+{
+    if (id == TANDEM_OP_RECIPROCAL)
+        return low <= 0.0 && high >= 0.0;
+    return id == TANDEM_OP_TAN && (high - low >= 3.14 || tan(low) > tan(high));
+}
+
 bool reference_activation(uint32_t id, const double *parameters, double x,
                           double error, double *out_real, double *out_tolerance)
 {
     const struct op_row *row = op_find(id);
     const int64_t tanh_form = parameters[0] == 1.0;
+    const double low = x - error, high = x + error;
     double difference = 0.0;
 
     *out_real = x;
@@ -396,13 +428,22 @@ bool reference_activation(uint32_t id, const double *parameters, double x,
     if (id == TANDEM_OP_INVALID)
         return true;
     *out_real = reference_unary(id, x, &tanh_form, parameters);
-    for (int sign = -1; sign <= 1 && isfinite(x); sign += 2) {
-        double other =
-            reference_unary(id, x + sign * error, &tanh_form, parameters);
+    if (id == TANDEM_OP_SIN || id == TANDEM_OP_COS) {
+        difference = isfinite(x) ? fmin(error, 2.0) : 0.0;
+    } else if (isfinite(x)) {
+        const double others[] = {low, high,
+                                 turning_point(id, parameters, low, high)};
 
-        if (isnan(other) != isnan(*out_real))
+        if (pole_between(id, low, high))
             return false;
-        difference = fmax(difference, fabs(other - *out_real));
+        for (int i = 0; i < 3; i++) {
+            double other =
+                reference_unary(id, others[i], &tanh_form, parameters);
+
+            if (isnan(other) != isnan(*out_real))
+                return false;
+            difference = fmax(difference, fabs(other - *out_real));
+        }
     }
     *out_tolerance = difference;
     if (row->metric != TANDEM_METRIC_EXACT)
