@@ -649,6 +649,9 @@ static bool function_found(const struct keys *keys, const char *source,
     return false;
 }
 
+/* Some kernels are only planned for work-groups of this size or more. */
+#define EVERY_KERNEL_GROUP_LOG2 8u
+
 /* Returns true if the keys have each kernel function in the files of cl/. */
 static bool every_kernel(const struct keys *keys)
 {
@@ -721,5 +724,5 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
     }
     out->chosen = out->count;
     trials_share(out);
-    return every_kernel(out);
+    return group_log2 < EVERY_KERNEL_GROUP_LOG2 || every_kernel(out);
 }

@@ -26,8 +26,9 @@ struct keys {
 
 /*
  * Finds the keys that the planners use on this hardware with work-groups of 1
- * << group_log2 items. Returns false with a line on stderr if an operator or a
- * kernel has no key, because then the generated calls do not cover it.
+ * << group_log2 items. Returns false with a line on stderr if an operator, or
+ * with work-groups of 256 items a kernel, has no key, because then the
+ * generated calls do not cover it.
  */
 bool keys_find(struct keys *out, const struct platform_device *hardware,
                uint32_t group_log2);
