@@ -224,6 +224,22 @@ static struct OrtStatus *claim_groups(struct runtime *runtime,
     return status;
 }
 
+/* Sets *out to false for a branch of If in ONNX Runtime 1.23, which gives the
+ * subgraphs of both branches the same name and then rejects the model.  It does
+ * not tell the parent node of a graph, but branches have no inputs of their
+ * own. */
+static struct OrtStatus *can_take_nodes(const struct runtime *runtime,
+                                        const struct OrtGraph *ort_graph,
+                                        bool *out)
+{
+    size_t inputs = 0;
+    struct OrtStatus *status =
+        runtime->api->Graph_GetNumInputs(ort_graph, &inputs);
+
+    *out = runtime->version > 23 || inputs > 0;
+    return status;
+}
+
 struct OrtStatus *claim_nodes(struct runtime *runtime,
                               const struct provider_options *options,
                               const struct OrtLogger *logger,
@@ -232,9 +248,12 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
 {
     struct graph graph;
     struct partition partition;
-    struct OrtStatus *status =
-        graph_read(&graph, runtime->api, ort_graph, NULL);
+    bool can_take;
+    struct OrtStatus *status = can_take_nodes(runtime, ort_graph, &can_take);
 
+    if (status != NULL || !can_take)
+        return status;
+    status = graph_read(&graph, runtime->api, ort_graph, NULL);
     if (status != NULL)
         return status;
     operators_assign(&graph);

@@ -289,7 +289,10 @@ struct ort_api {
         const struct OrtValueInfo *info, bool *out);
     struct OrtStatus *(*ValueInfo_IsConstantInitializer)(
         const struct OrtValueInfo *info, bool *out);
-    void *unused_332[12];
+    void *unused_332[6];
+    struct OrtStatus *(*Graph_GetNumInputs)(const struct OrtGraph *graph,
+                                            size_t *out);
+    void *unused_339[5];
     struct OrtStatus *(*Graph_GetNumNodes)(const struct OrtGraph *graph,
                                            size_t *out);
     /* The nodes are in topological order. */
@@ -356,6 +359,7 @@ ORT_SLOT(ort_api, HardwareDevice_Type, 307);
 ORT_SLOT(ort_api, GetEpApi, 317);
 ORT_SLOT(ort_api, ValueInfo_GetInitializerValue, 326);
 ORT_SLOT(ort_api, ValueInfo_IsGraphOutput, 330);
+ORT_SLOT(ort_api, Graph_GetNumInputs, 338);
 ORT_SLOT(ort_api, Graph_GetNumNodes, 344);
 ORT_SLOT(ort_api, Node_GetName, 349);
 ORT_SLOT(ort_api, Node_GetAttributes, 360);
