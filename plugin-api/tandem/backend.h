@@ -772,8 +772,8 @@ struct tandem_backend {
     /* Required [blocks]. Waits for the device's work and frees all its objects.
      * Call it before exit: a driver that is still busy at exit may crash. */
     void (*close)(struct tandem_device *device);
-    /* Optional [blocks]. Tunes kernel parameters for at most budget_ns and
-     * passes each result to sink. Fallback: TANDEM_UNSUPPORTED. */
+    /* Optional [blocks]. Tunes kernels for budget_ns, plus up to 30 s to build
+     * them, and passes results to sink. Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*tune)(struct tandem_device *device, uint64_t budget_ns,
                                tandem_tuning_result_fn sink, void *user);
 

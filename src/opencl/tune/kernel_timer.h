@@ -15,7 +15,8 @@ struct kernel_timer {
     /* If one launch takes more than twice this time, its time is the result and
      * no samples are taken. 0 means no limit. */
     double cutoff_ns;
-    uint32_t aborted; /* measurements aborted because of preemption */
+    uint64_t build_ns_left; /* see kernel_timer_build */
+    uint32_t aborted;       /* measurements aborted because of preemption */
 };
 
 /* Enqueues the work once. */
@@ -32,6 +33,13 @@ void kernel_timer_finish(struct kernel_timer *timer);
 enum tandem_status kernel_timer_drain(struct kernel_timer *timer);
 /* Returns the time until the deadline, or 0 if the deadline has passed. */
 uint64_t kernel_timer_remaining_ns(const struct kernel_timer *timer);
+/* Launches work for the first time, which builds its kernels, and waits for it.
+ * Postpones the deadline by the time that this takes, because a driver with an
+ * empty cache may need longer to build a kernel than the measurements take. The
+ * sum of all such times is limited. */
+enum tandem_status kernel_timer_build(struct kernel_timer *timer,
+                                      kernel_timer_launch_fn launch,
+                                      void *work);
 /* Measures the time per launch as the lower quartile of several samples,
  * because other load can only make a sample longer. Ignores the first launch,
  * which may include compilation, and samples during which the thread was

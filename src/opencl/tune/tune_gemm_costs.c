@@ -386,8 +386,15 @@ static enum tandem_status tune_kernel(const struct tuner *tuner,
     while (rounds > 1 &&
            !case_fits(tuner, &kernel, tuner->units * rounds, many_depths[1]))
         rounds--;
+    struct timed_gemm timed;
+    case_gemm_init(&timed, tuner, &kernel, few, depths[0]);
     enum tandem_status status =
-        groups_measure(tuner, &kernel, few, depths, &first_ns, &ns_per_k);
+        timed.bytes > tuner->timer->bytes
+            ? TANDEM_OK
+            : kernel_timer_build(tuner->timer, timed_gemm_launch, &timed);
+    if (status == TANDEM_OK)
+        status =
+            groups_measure(tuner, &kernel, few, depths, &first_ns, &ns_per_k);
     if (status == TANDEM_OK)
         status = groups_measure(tuner, &kernel, tuner->units * rounds,
                                 many_depths, &many_ns, &many_ns_per_k);
