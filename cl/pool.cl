@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maximum and average pooling. A work-item computes one element of the output.
- * The tensors have the axes [batch, channels, z, y, x]; arrays of three
- * elements describe the axes x, y and z. */
+/* Maximum and average pooling. The tensors have the axes [batch, channels, z,
+ * y, x]; arrays of three elements describe the axes x, y and z. A work-item
+ * computes one element of the output, or with SQUARE_WINDOW four elements along
+ * x, whose common inputs the compiler loads once. */
 #include "common/params.cl"
 
 struct pool_params {
@@ -15,8 +16,11 @@ struct pool_params {
     /* An average divides by the number of positions below these limits. */
     int64_t counted[3];
     uint64_t include_pad;
+    int64_t out_length; /* of the axis x */
 };
-PARAMS_SIZE(pool_params, 512);
+PARAMS_SIZE(pool_params, 520);
+
+#define POOL_OUTPUTS 4 /* of a work-item with SQUARE_WINDOW */
 
 #ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
@@ -34,11 +38,32 @@ PARAMS_SIZE(pool_params, 512);
 #define INDICES
 #endif
 
+/* With 2 or 3, windows have this number of elements along the axes x and y, and
+ * one along z, without dilation. The stride along x is SQUARE_STRIDE. */
+#ifndef SQUARE_WINDOW
+#define SQUARE_WINDOW 0
+#define SQUARE_STRIDE 1
+#endif
+#if SQUARE_WINDOW
+#define OUTPUTS POOL_OUTPUTS
+#define STRIDE_X SQUARE_STRIDE
+#define WINDOW_LENGTH(axis) ((axis) < 2 ? SQUARE_WINDOW : 1)
+#define DILATION(axis) 1
+#else
+#define OUTPUTS 1
+#define STRIDE_X 1
+#define WINDOW_LENGTH(axis) ((offset_t)p.kernel_size[axis])
+#define DILATION(axis) ((offset_t)p.dilation[axis])
+#endif
+
 /* Loops over the positions of a window along an axis. */
-#define LOOP_OVER_WINDOW(k, position, axis, start)                             \
-    offset_t position = start;                                                 \
-    for (offset_t k = 0; k < (offset_t)p.kernel_size[axis];                    \
-         ++k, position += (offset_t)p.dilation[axis])
+#define LOOP_OVER_WINDOW(position, axis, start)                                \
+    for (offset_t position = start;                                            \
+         position < start + WINDOW_LENGTH(axis) * DILATION(axis);              \
+         position += DILATION(axis))
+
+#define IS_INSIDE(position, axis)                                              \
+    ((position) >= 0 && (position) < (offset_t)p.lengths[axis])
 
 /* Number of the positions of a window that an average counts, along an axis. */
 static inline float positions_counted(offset_t start, offset_t size,
@@ -51,9 +76,8 @@ static inline float positions_counted(offset_t start, offset_t size,
     return (float)count;
 }
 #define POSITIONS_COUNTED(axis, start)                                         \
-    positions_counted(start, (offset_t)p.kernel_size[axis],                    \
-                      (offset_t)p.dilation[axis], (offset_t)p.counted[axis],   \
-                      p.include_pad != 0)
+    positions_counted(start, WINDOW_LENGTH(axis), DILATION(axis),              \
+                      (offset_t)p.counted[axis], p.include_pad != 0)
 
 #ifdef BUILD_pool
 KERNEL void pool(__global float *out, INDICES __global const float *in,
@@ -62,20 +86,22 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
     index_t left = (index_t)get_global_id(0);
     if (left >= p.items)
         return;
-    long to = (long)p.out_offset, from = (long)p.in_offset;
+    long to = (long)p.out_offset, from = (long)p.in_offset, first = 0;
     offset_t start[3];
 #if HAS_INDICES
-    long index_to = (long)p.index_offset, plane = 0;
+    long index_to = (long)p.index_offset, plane_number = 0;
 #endif
     REPEAT(axis, 5)
     {
         long at = (long)left;
 #if HAS_INDICES
         if (axis == 3)
-            plane = at;
+            plane_number = at;
 #endif
         if (axis < 4)
             DIVMOD(left, p.space, axis, at);
+        if (axis == 0)
+            at = first = at * OUTPUTS;
         to += at * p.out_strides[axis];
 #if HAS_INDICES
         index_to += at * p.index_strides[axis];
@@ -85,57 +111,59 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
         else
             from += at * p.in_strides[axis];
     }
-#if IS_AVERAGE
-    float sum = 0.0f, error = 0.0f;
-#else
-    float best = -INFINITY;
-#endif
+    float results[OUTPUTS], errors[OUTPUTS];
+    REPEAT(i, OUTPUTS)
+    {
+        results[i] = IS_AVERAGE ? 0.0f : -INFINITY;
+        errors[i] = 0.0f;
+    }
 #if HAS_INDICES
     long where = -1;
 #endif
-    LOOP_OVER_WINDOW(i, z, 2, start[2])
+    __global const float *plane = in + from;
+    LOOP_OVER_WINDOW(z, 2, start[2])
+    LOOP_OVER_WINDOW(y, 1, start[1])
     {
-        if (z < 0 || z >= (offset_t)p.lengths[2])
-            continue;
-        LOOP_OVER_WINDOW(j, y, 1, start[1])
+        bool row_is_inside = IS_INSIDE(z, 2) && IS_INSIDE(y, 1);
+        offset_t row = z * (offset_t)p.in_strides[2] +
+                       y * (offset_t)p.in_strides[1];
+        REPEAT(i, OUTPUTS)
+        LOOP_OVER_WINDOW(x, 0, start[0] + (offset_t)i * STRIDE_X)
         {
-            if (y < 0 || y >= (offset_t)p.lengths[1])
-                continue;
-            long row = from + (long)z * p.in_strides[2] +
-                       (long)y * p.in_strides[1];
-            LOOP_OVER_WINDOW(k, x, 0, start[0])
-            {
-                if (x < 0 || x >= (offset_t)p.lengths[0])
-                    continue;
-                float value = in[row + (long)x * p.in_strides[0]];
+            bool is_inside = row_is_inside && IS_INSIDE(x, 0);
+            offset_t at = row + x * (offset_t)p.in_strides[0];
 #if IS_AVERAGE
-                /* Kahan summation */
-                float term = value - error, next = sum + term;
-                error = (next - sum) - term;
-                sum = next;
+            /* Kahan summation */
+            float value = is_inside ? plane[at] : 0.0f;
+            float term = value - errors[i], next = results[i] + term;
+            errors[i] = (next - results[i]) - term;
+            results[i] = next;
 #else
-                bool wins = !(value <= best) && best == best;
+            float value = is_inside ? plane[at] : -INFINITY;
+            float best = results[i];
+            bool wins = !(value <= best) && best == best;
 #if HAS_INDICES
-                wins = wins || where < 0;
-                long position =
-                    ((long)z * p.lengths[1] + (long)y) * p.lengths[0] + (long)x;
-                where = wins ? position : where;
+            wins = is_inside && (wins || where < 0);
+            long position =
+                ((long)z * p.lengths[1] + (long)y) * p.lengths[0] + (long)x;
+            where = wins ? position : where;
 #endif
-                best = wins ? value : best;
+            results[i] = wins ? value : best;
 #endif
-            }
         }
     }
 #if IS_AVERAGE
-    float count = POSITIONS_COUNTED(0, start[0]) *
-                  POSITIONS_COUNTED(1, start[1]) *
-                  POSITIONS_COUNTED(2, start[2]);
-    out[to] = sum / count;
-#else
-    out[to] = best;
+    float counted =
+        POSITIONS_COUNTED(1, start[1]) * POSITIONS_COUNTED(2, start[2]);
+    REPEAT(i, OUTPUTS)
+    results[i] /= counted *
+                  POSITIONS_COUNTED(0, start[0] + (offset_t)i * STRIDE_X);
 #endif
+    REPEAT(i, OUTPUTS)
+    if (first + i < p.out_length)
+        out[to + i * p.out_strides[0]] = results[i];
 #if HAS_INDICES
-    indices[index_to] = where < 0 ? -1 : plane * (long)p.volume + where;
+    indices[index_to] = where < 0 ? -1 : plane_number * (long)p.volume + where;
 #endif
 }
 #endif

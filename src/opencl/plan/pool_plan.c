@@ -1,11 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans pooling: cl/pool.cl. */
+#include <string.h>
+
 #include "common/op_window.h"
 #include "opencl/plan/kernel_step.h"
 #include "pool.cl"
 
+/* kernel_key.op_form: the reduction, plus these multiples of SQUARE_WINDOW and
+ * SQUARE_STRIDE. */
+#define FORM_WINDOW 4u
+#define FORM_STRIDE 16u
+#define MIN_SQUARE_WINDOW 2
+#define MAX_SQUARE_WINDOW 3
+#define MAX_SQUARE_STRIDE 2
+
+static uint32_t define_reduction(const struct define_input *in)
+{
+    return in->key->op_form % FORM_WINDOW;
+}
+static uint32_t define_window(const struct define_input *in)
+{
+    return in->key->op_form % FORM_STRIDE / FORM_WINDOW;
+}
+static uint32_t define_stride(const struct define_input *in)
+{
+    return in->key->op_form / FORM_STRIDE;
+}
 static const struct kernel_define pool_defines[] = {
-    DEFINE_FIELD("REDUCTION", op_form), END_OF_DEFINES};
+    DEFINE_NUMBER("REDUCTION", define_reduction, 0),
+    DEFINE_NUMBER("SQUARE_WINDOW", define_window, 0),
+    DEFINE_NUMBER("SQUARE_STRIDE", define_stride, 0), END_OF_DEFINES};
 DECLARE_KERNEL_SOURCE(pool);
 static const struct kernel_info kernel_pool = {
     KERNEL_SOURCE(pool), .function = "pool", .defines = pool_defines,
@@ -22,17 +46,30 @@ static void strides_reverse(int64_t *out,
     out[4] = tensor->strides[0];
 }
 
-/* Returns true if a position or an offset in the input needs 64 bits. */
-static bool needs_64bit(const struct window *window, uint64_t items)
+/* Returns true if a position, or an offset in a plane of the input, needs 64
+ * bits. */
+static bool needs_64bit(const struct window *window, const int64_t *in_strides,
+                        uint64_t items)
 {
     bool needs = items > MAX_32BIT_INDEX;
+    double reach = 0;
     for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
         const struct window_axis *axis = &window->axis[i];
-        needs = needs || axis->in + axis->begin + axis->end +
-                                 axis->kernel * axis->dilation >
-                             MAX_32BIT_INDEX;
+        int64_t length =
+            axis->in + axis->begin + axis->end + axis->kernel * axis->dilation;
+        needs = needs || length > MAX_32BIT_INDEX;
+        reach += (double)length * (double)stride_magnitude(in_strides[i]);
     }
-    return needs;
+    return needs || reach > MAX_32BIT_INDEX;
+}
+
+/* Returns true if a kernel for this window exists; see SQUARE_WINDOW. */
+static bool has_square_kernel(const struct window *window)
+{
+    const struct window_axis *x = &window->axis[0], *y = &window->axis[1];
+    return x->kernel == y->kernel && x->dilation == 1 && y->dilation == 1 &&
+           window->axis[2].kernel == 1 && x->kernel >= MIN_SQUARE_WINDOW &&
+           x->kernel <= MAX_SQUARE_WINDOW && x->stride <= MAX_SQUARE_STRIDE;
 }
 
 static void plan_pool(struct launch_plan *plan,
@@ -43,18 +80,27 @@ static void plan_pool(struct launch_plan *plan,
     bool average = request->op->id == TANDEM_OP_AVERAGE_POOL;
     bool indices = request->output_count > 1;
     struct window window;
+    int64_t in_strides[MAX_AXES] = {0};
     struct iteration_space space = {.rank = 5, .elements = 1};
     const int64_t *kernel = request->op->ints + (average ? 2 : 1);
     window_read(&window, kernel, kernel + input->rank - 2, input, output);
-    for (uint32_t i = 0; i < 5; i++) {
+    for (uint32_t i = 0; i < 5; i++)
         space.shape[i] = i < 2 ? output->shape[i] : window.axis[4 - i].out;
-        space.elements *= space.shape[i];
+    uint32_t form = average ? 3 : indices ? 2 : 1;
+    if (!indices && has_square_kernel(&window)) {
+        form += FORM_WINDOW * (uint32_t)window.axis[0].kernel +
+                FORM_STRIDE * (uint32_t)window.axis[0].stride;
+        space.shape[4] = div_ceil((uint64_t)space.shape[4], POOL_OUTPUTS);
     }
+    for (uint32_t i = 0; i < 5; i++)
+        space.elements *= space.shape[i];
+    strides_reverse(in_strides, input);
     const struct kernel_key key = {
         .kernel = &kernel_pool,
         .group_log2 = request->group_log2,
-        .op_form = average ? 3 : indices ? 2 : 1,
-        .index_64bit = needs_64bit(&window, (uint64_t)space.elements)};
+        .op_form = (uint8_t)form,
+        .index_64bit =
+            needs_64bit(&window, in_strides, (uint64_t)space.elements)};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct pool_params *out = (struct pool_params *)step->params;
     out->items = (uint64_t)space.elements;
@@ -62,8 +108,9 @@ static void plan_pool(struct launch_plan *plan,
     out->in_offset = element_offset(input);
     fast_divmod_fill(&out->space, &space);
     strides_reverse(out->out_strides, output);
-    strides_reverse(out->in_strides, input);
+    memcpy(out->in_strides, in_strides, sizeof(in_strides));
     out->include_pad = average && request->op->ints[1] != 0;
+    out->out_length = window.axis[0].out;
     out->volume = 1;
     for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
         const struct window_axis *axis = &window.axis[i];
