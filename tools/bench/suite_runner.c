@@ -37,6 +37,8 @@ const struct suite suites[SUITE_COUNT] = {
      gemm_run},
     {"layers", NULL, false, "operators of published networks",
      layers_list, layers_run},
+    {"networks", NULL, false, "forward passes of published networks",
+     networks_list, networks_run},
     {"cold-start", NULL, true, "new processes with empty and with warm caches",
      cold_start_list, cold_start_run},
     {"user-cases", NULL, true,
