@@ -68,7 +68,7 @@ struct suite {
      * bench_unavailable or bench_fail. */
     void (*run)(struct bench *bench);
 };
-#define SUITE_COUNT 10
+#define SUITE_COUNT 11
 extern const struct suite suites[SUITE_COUNT];
 
 void launch_list(struct list *list);
@@ -81,6 +81,8 @@ void gemm_list(struct list *list);
 void gemm_run(struct bench *bench);
 void layers_list(struct list *list);
 void layers_run(struct bench *bench);
+void networks_list(struct list *list);
+void networks_run(struct bench *bench);
 void cold_start_list(struct list *list);
 void cold_start_run(struct bench *bench);
 void user_cases_list(struct list *list);

@@ -8,11 +8,13 @@ tandem_bench_LDADD = libbench.la libtools.la libtandem.la libcommon.la \
 noinst_LTLIBRARIES += libbench.la
 libbench_la_SOURCES = %D%/cold_start_process.c %D%/command_line.c \
 	%D%/comparison.c %D%/copy_baseline.c %D%/gemm_case.c %D%/gemm_reference.c \
-	%D%/layer_case.c %D%/library_run.c %D%/placement_points.c %D%/result_check.c \
+	%D%/layer_case.c %D%/library_run.c %D%/network.c %D%/network_classifiers.c \
+	%D%/network_language.c %D%/network_layers.c %D%/network_reference.c \
+	%D%/network_run.c %D%/network_yolo.c %D%/placement_points.c %D%/result_check.c \
 	%D%/result_document.c %D%/row_list.c %D%/row_operator.c \
 	%D%/seed_value.c %D%/suite_bandwidth.c %D%/suite_cold_start.c %D%/suite_gemm.c \
-	%D%/suite_layers.c %D%/suite_placement.c %D%/suite_runner.c %D%/suite_small_ops.c \
-	%D%/suite_user_cases.c
+	%D%/suite_layers.c %D%/suite_networks.c %D%/suite_placement.c %D%/suite_runner.c \
+	%D%/suite_small_ops.c %D%/suite_user_cases.c
 libbench_la_CPPFLAGS = $(AM_CPPFLAGS)
 # The baselines without Tandem.
 if OPENCL

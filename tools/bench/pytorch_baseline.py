@@ -31,6 +31,7 @@ MAX_REPEATS = 2000
 SLOW_NS = 1e9  # rows that take longer on the CPU are skipped
 PROBE_SIDE = 32
 MASK = 0xFFFFFFFF
+CAPTURED = ("resnet50", "bert", "gpt2")  # networks that also run as a CUDA graph
 LABELLED = ("gather", "softmax_cross_entropy", "softmax_cross_entropy_grad")
 
 
@@ -387,14 +388,23 @@ def plain_run(torch, row, device):
     return lambda: function(*inputs)
 
 
-def run_row(torch, row, device):
+def network_run(row, device, kind):
+    """Returns the run of a row of the suite networks, eager or as a CUDA graph."""
+    import pytorch_networks  # defines classes of PyTorch
+    return pytorch_networks.network_run(row, device, kind == "graph")
+
+
+def run_row(torch, row, target):
     """Measures a row. Returns (implementation, errors), or None."""
+    device, _, kind = target.partition(" ")
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
     product = None
     if row["mode"] not in ("stream", "wait", "host", "upload", "download"):
         return None
     if row["op"] == "transfer":
         run = transfer(torch, row, device)
+    elif row["suite"] == "networks":
+        run = network_run(row, device, kind)
     elif row["op"] == "gemm" and row["mode"] == "host":
         run = gemm_on_host(torch, row, device)
     elif row["op"] == "gemm":
@@ -416,21 +426,23 @@ def run_row(torch, row, device):
     torch.backends.cuda.matmul.allow_tf32 = False
     if times is None:
         return None
-    side = {"name": side_name(device), "ns": times[0], "iqr_ratio": times[1],
+    side = {"name": SIDE_NAMES[target], "ns": times[0], "iqr_ratio": times[1],
             "samples": SAMPLES}
     return side, product.error() if product is not None else None
 
 
-def side_name(device):
-    return "PyTorch CUDA" if device == "cuda" else "PyTorch CPU"
+SIDE_NAMES = {"cpu": "PyTorch CPU", "cuda": "PyTorch CUDA",
+              "cuda graph": "PyTorch CUDA graph"}
 
 
 # ---- results ----
 
 
-def devices_of(torch, document, row):
-    """Returns the devices on which PyTorch runs a row."""
+def targets_of(torch, document, row):
+    """Returns the devices on which PyTorch runs a row: "cpu", "cuda", "cuda graph"."""
     cuda = ["cuda"] if torch.cuda.is_available() else []
+    if cuda and row["op"] in CAPTURED:
+        cuda.append("cuda graph")
     name = row.get("device")
     if name is None:
         return cuda or ["cpu"]
@@ -451,7 +463,7 @@ def add_side(row, side, error):
     row["implementations"].append(side)
     if error is not None:
         row.setdefault("error", {})[side["name"]] = error
-    if row["suite"] in ("gemm", "layers", "user-cases"):
+    if row["suite"] in ("gemm", "layers", "networks", "user-cases"):
         names = [s["name"] for s in row["implementations"]]
         if side["name"] == "PyTorch CUDA" or (
                 "upper_bound" not in row and "PyTorch CUDA" not in names):
@@ -464,14 +476,14 @@ def report(row, side, ratio, out):
                                    result_text(row, row["implementations"][0])
                                    if "implementations" in row else "")
     speed = "speed %.3f" % ratio if ratio is not None else ""
-    print("%s  %-12s %14s (+-%2.0f%%)  %s"
+    print("%s  %-18s %14s (+-%2.0f%%)  %s"
           % (text, side["name"], result_text(row, side),
              50 * side["iqr_ratio"], speed), file=out, flush=True)
 
 
-def tidy(torch, device):
+def tidy(torch, target):
     """Frees cached memory, so that all rows fit."""
-    if device == "cuda" and torch.cuda.memory_reserved() > 1 << 33:
+    if target != "cpu" and torch.cuda.memory_reserved() > 1 << 33:
         torch.cuda.empty_cache()
 
 
@@ -483,18 +495,18 @@ def run_document(torch, document, out):
     rows = [r for r in document["rows"]
             if listed or r["status"] == "measured"]
     for row in rows:
-        for device in devices_of(torch, document, row):
-            key = (device, row["op"], row["mode"], row["detail"],
+        for target in targets_of(torch, document, row):
+            key = (target, row["op"], row["mode"], row["detail"],
                    tuple(row["shape"]))
             if key not in known:
                 try:
-                    known[key] = run_row(torch, row, device)
+                    known[key] = run_row(torch, row, target)
                 except Exception as error:  # one row's: the others go on
                     print("pytorch_baseline: %s, %s: %s"
-                          % (row["name"], device, error), file=sys.stderr)
+                          % (row["name"], target, error), file=sys.stderr)
                     known[key] = None
                     failed += 1
-                tidy(torch, device)
+                tidy(torch, target)
             if known[key] is None:
                 continue
             side, error = known[key]

@@ -28,7 +28,8 @@
  *   work_amount   bytes or operations; absent if the result is a time
  *   implementations  [{name, ns, iqr_ratio, samples}], Tandem first: the median
  *                 time, and the distance of the quartiles divided by it.
- *                 pytorch_baseline.py adds "PyTorch CUDA" and "PyTorch CPU".
+ *                 pytorch_baseline.py adds "PyTorch CUDA", "PyTorch CUDA graph"
+ *                 and "PyTorch CPU".
  *   upper_bound   name of the implementation at the hardware limit
  *   error         {NAME: {componentwise, max_relative}} of implementations
  */
