@@ -16,7 +16,7 @@ struct pool_params {
     /* An average divides by the number of positions below these limits. */
     int64_t counted[3];
     uint64_t include_pad;
-    int64_t out_length; /* of the axis x */
+    int64_t out_length; /* of the axis y */
 };
 PARAMS_SIZE(pool_params, 520);
 
@@ -39,19 +39,19 @@ PARAMS_SIZE(pool_params, 520);
 #endif
 
 /* With 2 or 3, windows have this number of elements along the axes x and y, and
- * one along z, without dilation. The stride along x is SQUARE_STRIDE. */
+ * one along z, without dilation. The stride along y is SQUARE_STRIDE. */
 #ifndef SQUARE_WINDOW
 #define SQUARE_WINDOW 0
 #define SQUARE_STRIDE 1
 #endif
 #if SQUARE_WINDOW
 #define OUTPUTS POOL_OUTPUTS
-#define STRIDE_X SQUARE_STRIDE
+#define STRIDE_Y SQUARE_STRIDE
 #define WINDOW_LENGTH(axis) ((axis) < 2 ? SQUARE_WINDOW : 1)
 #define DILATION(axis) 1
 #else
 #define OUTPUTS 1
-#define STRIDE_X 1
+#define STRIDE_Y 1
 #define WINDOW_LENGTH(axis) ((offset_t)p.kernel_size[axis])
 #define DILATION(axis) ((offset_t)p.dilation[axis])
 #endif
@@ -100,7 +100,7 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
 #endif
         if (axis < 4)
             DIVMOD(left, p.space, axis, at);
-        if (axis == 0)
+        if (axis == 1)
             at = first = at * OUTPUTS;
         to += at * p.out_strides[axis];
 #if HAS_INDICES
@@ -122,13 +122,13 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
 #endif
     __global const float *plane = in + from;
     LOOP_OVER_WINDOW(z, 2, start[2])
-    LOOP_OVER_WINDOW(y, 1, start[1])
+    REPEAT(i, OUTPUTS)
+    LOOP_OVER_WINDOW(y, 1, start[1] + (offset_t)i * STRIDE_Y)
     {
         bool row_is_inside = IS_INSIDE(z, 2) && IS_INSIDE(y, 1);
         offset_t row = z * (offset_t)p.in_strides[2] +
                        y * (offset_t)p.in_strides[1];
-        REPEAT(i, OUTPUTS)
-        LOOP_OVER_WINDOW(x, 0, start[0] + (offset_t)i * STRIDE_X)
+        LOOP_OVER_WINDOW(x, 0, start[0])
         {
             bool is_inside = row_is_inside && IS_INSIDE(x, 0);
             offset_t at = row + x * (offset_t)p.in_strides[0];
@@ -154,14 +154,14 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
     }
 #if IS_AVERAGE
     float counted =
-        POSITIONS_COUNTED(1, start[1]) * POSITIONS_COUNTED(2, start[2]);
+        POSITIONS_COUNTED(0, start[0]) * POSITIONS_COUNTED(2, start[2]);
     REPEAT(i, OUTPUTS)
     results[i] /= counted *
-                  POSITIONS_COUNTED(0, start[0] + (offset_t)i * STRIDE_X);
+                  POSITIONS_COUNTED(1, start[1] + (offset_t)i * STRIDE_Y);
 #endif
     REPEAT(i, OUTPUTS)
     if (first + i < p.out_length)
-        out[to + i * p.out_strides[0]] = results[i];
+        out[to + i * p.out_strides[1]] = results[i];
 #if HAS_INDICES
     indices[index_to] = where < 0 ? -1 : plane_number * (long)p.volume + where;
 #endif

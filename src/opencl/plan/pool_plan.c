@@ -69,7 +69,7 @@ static bool has_square_kernel(const struct window *window)
     const struct window_axis *x = &window->axis[0], *y = &window->axis[1];
     return x->kernel == y->kernel && x->dilation == 1 && y->dilation == 1 &&
            window->axis[2].kernel == 1 && x->kernel >= MIN_SQUARE_WINDOW &&
-           x->kernel <= MAX_SQUARE_WINDOW && x->stride <= MAX_SQUARE_STRIDE;
+           x->kernel <= MAX_SQUARE_WINDOW && y->stride <= MAX_SQUARE_STRIDE;
 }
 
 static void plan_pool(struct launch_plan *plan,
@@ -89,8 +89,8 @@ static void plan_pool(struct launch_plan *plan,
     uint32_t form = average ? 3 : indices ? 2 : 1;
     if (!indices && has_square_kernel(&window)) {
         form += FORM_WINDOW * (uint32_t)window.axis[0].kernel +
-                FORM_STRIDE * (uint32_t)window.axis[0].stride;
-        space.shape[4] = div_ceil((uint64_t)space.shape[4], POOL_OUTPUTS);
+                FORM_STRIDE * (uint32_t)window.axis[1].stride;
+        space.shape[3] = div_ceil((uint64_t)space.shape[3], POOL_OUTPUTS);
     }
     for (uint32_t i = 0; i < 5; i++)
         space.elements *= space.shape[i];
@@ -110,7 +110,7 @@ static void plan_pool(struct launch_plan *plan,
     strides_reverse(out->out_strides, output);
     memcpy(out->in_strides, in_strides, sizeof(in_strides));
     out->include_pad = average && request->op->ints[1] != 0;
-    out->out_length = window.axis[0].out;
+    out->out_length = window.axis[1].out;
     out->volume = 1;
     for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
         const struct window_axis *axis = &window.axis[i];
