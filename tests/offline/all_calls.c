@@ -425,7 +425,11 @@ static void gemm_kernels_try(struct search *search,
                              enum gemm_kernel_id first, enum gemm_kernel_id end)
 {
     static const struct split_k split_choices[] = {
-        {1, 0}, {2, 1}, {2, ALL_GEMM_TILES}, {64, ALL_GEMM_TILES}};
+        NO_SPLIT,
+        {2, 1, false},
+        {2, ALL_GEMM_TILES, false},
+        {2, ALL_GEMM_TILES, true},
+        {64, ALL_GEMM_TILES, false}};
     struct launch_plan plan;
     for (uint32_t i = 0; i < (end - first) * COUNT(split_choices); i++) {
         enum gemm_kernel_id tile =
