@@ -207,6 +207,17 @@ static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
             y[j * y_stride + i] = x[i * x_stride + j];
 }
 
+static void weighted_sum(float *y, const float *const *x, const float *w,
+                         int64_t terms, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float sum = 0;
+        for (int64_t t = 0; t < terms; t++)
+            sum += w[t] * x[t][i];
+        y[i] += sum;
+    }
+}
+
 /* ---- 16 bits ------------------------------------------------------------ */
 
 #define ROW16(name, to_type, from_type, convert)                               \
@@ -238,6 +249,7 @@ void kernels_generic(struct kernels *table)
         .shift_row = row_shift,
         .square_about = row_square_about,
         .norm_row = row_norm,
+        .weighted_sum = weighted_sum,
         .column_max = column_max,
         .column_min = column_min,
         .column_argmax = column_argmax,

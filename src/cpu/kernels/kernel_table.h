@@ -108,9 +108,11 @@ struct kernels {
     bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
-    /* Adds to each y[i] the sum of w[t] * x[t][i * step] for t < terms. */
+    /* Adds to each y[i] the sum of w[t] * x[t][i] for t < terms. */
     void (*weighted_sum)(float *y, const float *const *x, const float *w,
-                         int64_t terms, int64_t n, int64_t step);
+                         int64_t terms, int64_t n);
+    /* Stores even[i] = x[2 * i] and odd[i] = x[2 * i + 1] for i < n. */
+    void (*deinterleave)(float *even, float *odd, const float *x, int64_t n);
 
     /* These functions combine `rows` rows into one accumulator per column. */
     column_fn column_max, column_min, column_product;
