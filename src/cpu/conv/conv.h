@@ -32,8 +32,12 @@ void conv_copy(const struct conv *conv, enum conv_copy direction, float *block,
                float *channel, const struct conv_strides *strides,
                int64_t first, int64_t n);
 
-/* Adds bias and residual to n elements of an output channel, from element
- * `first` of the spatial axes on, and applies the activation.  `space` has n
+/* Adds the bias, if any, to n elements of an output channel. */
+void conv_bias_add(const struct conv *conv, float *y, int64_t channel,
+                   int64_t n);
+
+/* Adds the residual to n elements of an output channel, from element `first` of
+ * the spatial axes on, and applies the activation.  `space` has n
  * floats. */
 void conv_epilogue(const struct conv *conv, float *y, int64_t image,
                    int64_t channel, int64_t first, int64_t n, float *space);

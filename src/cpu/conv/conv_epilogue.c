@@ -55,18 +55,22 @@ void conv_copy(const struct conv *conv, enum conv_copy direction, float *block,
     }
 }
 
+void conv_bias_add(const struct conv *conv, float *y, int64_t channel,
+                   int64_t n)
+{
+    struct row row = {.n = n, .constants = 2, .in = {y}, .out = {y}};
+    if (conv->bias == NULL)
+        return;
+    row.in[1] = conv->bias + channel * conv->problem.bias_stride;
+    conv->kernels->rows[TANDEM_OP_ADD](&row);
+}
+
 void conv_epilogue(const struct conv *conv, float *y, int64_t image,
                    int64_t channel, int64_t first, int64_t n, float *space)
 {
     const struct conv_problem *problem = &conv->problem;
     uint32_t activation = problem->activation.op;
     struct row row = {.n = n, .in = {y}, .out = {y}, .params = &conv->params};
-    if (conv->bias != NULL) {
-        row.in[1] = conv->bias + channel * problem->bias_stride;
-        row.constants = 2;
-        conv->kernels->rows[TANDEM_OP_ADD](&row);
-        row.constants = 0;
-    }
     if (conv->residual != NULL) {
         const struct conv_strides *strides = &problem->residual;
         /* The copy only reads the residual. */

@@ -173,9 +173,12 @@ static void block_run(const struct conv_job *job,
     if (block->rows == 1)
         product.c_ld = block->columns;
     blas_multiply(&product);
-    for (int64_t i = 0; i < block->rows; i++)
-        conv_epilogue(conv, product.c + i * product.c_ld, block->image,
-                      channel + i, block->column, block->columns, space);
+    for (int64_t i = 0; i < block->rows; i++) {
+        float *row = product.c + i * product.c_ld;
+        conv_bias_add(conv, row, channel + i, block->columns);
+        conv_epilogue(conv, row, block->image, channel + i, block->column,
+                      block->columns, space);
+    }
     if (!job->writes_out)
         block_store(job, block, c);
 }

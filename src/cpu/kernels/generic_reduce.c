@@ -207,14 +207,31 @@ static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
             y[j * y_stride + i] = x[i * x_stride + j];
 }
 
-static void weighted_sum(float *y, const float *const *x, const float *w,
-                         int64_t terms, int64_t n)
+/* ---- windows ------------------------------------------------------------ */
+
+static void weighted_sum(float *y, const float *start, const float *const *x,
+                         const float *w, int64_t terms, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;
         for (int64_t t = 0; t < terms; t++)
             sum += w[t] * x[t][i];
-        y[i] += sum;
+        y[i] = (start != NULL ? *start : y[i]) + sum;
+    }
+}
+
+static void copy_rows(float *y, int64_t y_stride, const float *x,
+                      int64_t x_stride, int64_t rows, int64_t n)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memmove(y + i * y_stride, x + i * x_stride, (size_t)n * sizeof *y);
+}
+
+static void deinterleave(float *even, float *odd, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        even[i] = x[2 * i];
+        odd[i] = x[2 * i + 1];
     }
 }
 
@@ -250,6 +267,8 @@ void kernels_generic(struct kernels *table)
         .square_about = row_square_about,
         .norm_row = row_norm,
         .weighted_sum = weighted_sum,
+        .copy_rows = copy_rows,
+        .deinterleave = deinterleave,
         .column_max = column_max,
         .column_min = column_min,
         .column_argmax = column_argmax,

@@ -35,15 +35,16 @@ typedef void (*row_fn)(const struct row *row);
  * implements in its own row functions, as X(id, name). */
 #define ROWS_OF_ALL_LEVELS(X)                                                  \
     X(ADD, add)                                                                \
-    X(SUB, sub) X(MUL, mul) X(DIV, div) X(POW, pow) X(MIN, min) X(MAX, max)    \
+    X(SUB, sub)                                                                \
+    X(MUL, mul) X(DIV, div) X(POW, pow) X(MIN, min) X(MAX, max)                \
         X(PRELU, prelu) X(WHERE, where) X(FMA, fma) X(RELU_GRAD, relu_grad)
 /* Lists vectorized_loops.h's operators with bool results, as X(id, name). */
 #define BOOL_ROWS(X)                                                           \
     X(EQUAL, equal)                                                            \
-    X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal)            \
-        X(GREATER, greater) X(GREATER_EQUAL, greater_equal) X(AND, and)        \
-            X(OR, or) X(XOR, xor) X(NOT, not ) X(IS_NAN, isnan)                \
-                X(IS_INF, isinf)
+    X(NOT_EQUAL, not_equal)                                                    \
+    X(LESS, less) X(LESS_EQUAL, less_equal) X(GREATER, greater)                \
+        X(GREATER_EQUAL, greater_equal) X(AND, and) X(OR, or) X(XOR, xor)      \
+            X(NOT, not ) X(IS_NAN, isnan) X(IS_INF, isinf)
 
 /* Passed as X to the lists above: stores the function row_<name> in `rows`. */
 #define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;
@@ -108,9 +109,14 @@ struct kernels {
     bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
-    /* Adds to each y[i] the sum of w[t] * x[t][i] for t < terms. */
-    void (*weighted_sum)(float *y, const float *const *x, const float *w,
-                         int64_t terms, int64_t n);
+    /* Stores y[i] = *start + the sum of w[t] * x[t][i] for t < terms.  If
+     * `start` is NULL, adds the sum to y[i]. */
+    void (*weighted_sum)(float *y, const float *start, const float *const *x,
+                         const float *w, int64_t terms, int64_t n);
+    /* Copies rows of n elements.  The strides are in elements.  Rows of `y` may
+     * overlap rows of `x` if no element of `y` is after its source. */
+    void (*copy_rows)(float *y, int64_t y_stride, const float *x,
+                      int64_t x_stride, int64_t rows, int64_t n);
     /* Stores even[i] = x[2 * i] and odd[i] = x[2 * i + 1] for i < n. */
     void (*deinterleave)(float *even, float *odd, const float *x, int64_t n);
 

@@ -100,20 +100,8 @@ static void i64_any_bf16(void *to, const void *from, int64_t n)
 
 static const dense_cast_fn casts[CAST_SOURCES][CAST_TARGETS] = CAST_TABLE;
 
-/* ---- windows ------------------------------------------------------------ */
-
-static void row_deinterleave(float *restrict even, float *restrict odd,
-                             const float *restrict x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        even[i] = x[2 * i];
-        odd[i] = x[2 * i + 1];
-    }
-}
-
 static void loop_kernels(struct kernels *table)
 {
-    table->deinterleave = row_deinterleave;
 #ifndef TANDEM_SIMD_AVX512
     row_fn *rows = table->rows;
     BOOL_ROWS(ROW_FILL)

@@ -4,6 +4,8 @@
 
 #include "cpu/kernels/window_tile.h"
 
+#include <string.h>
+
 #include "cpu/kernels/elementwise.h"
 
 /* Blocks have at least this many columns, or all, if the taps of the window
@@ -113,11 +115,17 @@ static void phase_fill(const struct window_tile *tile,
         int64_t left = window_first(x, stride_x);
         int64_t right =
             window_end(x, stride_x, columns->extent, columns->window->in);
-        for (int64_t i = first; i < end && left < right; i++)
-            elements_copy(to + i * tile->pitch + left, 1,
-                          input + (y + i * stride_y) * strides[1] +
-                              (x + left * stride_x) * strides[0],
-                          stride_x * strides[0], right - left, sizeof *to);
+        if (stride_x == 1 && strides[0] == 1 && first < end && left < right)
+            kernels->copy_rows(
+                to + first * tile->pitch + left, tile->pitch,
+                input + (y + first * stride_y) * strides[1] + x + left,
+                stride_y * strides[1], end - first, right - left);
+        else
+            for (int64_t i = first; i < end && left < right; i++)
+                elements_copy(to + i * tile->pitch + left, 1,
+                              input + (y + i * stride_y) * strides[1] +
+                                  (x + left * stride_x) * strides[0],
+                              stride_x * strides[0], right - left, sizeof *to);
         to += rows->extent * tile->pitch;
     }
 }
@@ -136,8 +144,11 @@ void window_tile_fill(const struct window_tile *tile,
                 position->column_tap * column_axis->dilation -
                 column_axis->begin;
     int64_t phase_floats = columns->phases * rows->extent * tile->pitch;
-    for (int64_t i = 0; i < rows->phases * phase_floats; i++)
-        to[i] = padding;
+    if (padding == 0)
+        memset(to, 0, (size_t)(rows->phases * phase_floats) * sizeof *to);
+    else
+        for (int64_t i = 0; i < rows->phases * phase_floats; i++)
+            to[i] = padding;
     for (int64_t phase = 0; phase < rows->phases; phase++)
         phase_fill(tile, kernels, y + phase, x, input, strides,
                    to + phase * phase_floats);
