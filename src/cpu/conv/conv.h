@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "common/op_conv.h"
+#include "cpu/kernels/window_tile.h"
 #include "cpu/objects.h"
 
 struct conv {
@@ -42,7 +43,27 @@ void conv_bias_add(const struct conv *conv, float *y, int64_t channel,
 void conv_epilogue(const struct conv *conv, float *y, int64_t image,
                    int64_t channel, int64_t first, int64_t n, float *space);
 
-void conv_direct_run(const struct conv *conv);
+/* A convolution as weighted sums of shifted input planes, divided into blocks
+ * of the output.  The workspace has a slot for each thread; sizes are in
+ * floats. */
+struct direct_job {
+    const struct conv *conv;
+    struct window_tile tile;
+    int64_t rows; /* maximum output channels of a block */
+    int64_t row_blocks;
+    int64_t channels;  /* maximum input channels per call of weighted_sums */
+    bool writes_out;   /* the outputs of a plane are contiguous */
+    bool reads_weight; /* weights of a row are contiguous in the order of terms
+                        */
+    int64_t sums_stride, sums_floats, tiles_floats, slot_floats, threads;
+    float *slots;
+    atomic_uchar *slot_taken; /* for each slot, 1 if it is in use */
+};
+
+/* Divides the convolution into blocks.  `conv` must outlive the job.  Returns
+ * the size of the workspace in bytes; the caller owns the workspace. */
+uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv);
+void conv_direct_run(struct direct_job *job, void *workspace);
 
 /* A convolution as a product of matrices (op_conv.h), divided into blocks of
  * the output.  The workspace holds a copy of the weight, if any, and a slot for

@@ -1,158 +1,282 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums up the windows of a convolution directly.  A task computes a block of an
- * output plane (window_tile.h).  Runs on the caller's thread and on the thread
- * pool. */
+/* Sums up the windows of a convolution directly.  A task computes a block of
+ * the outputs of some channels of a group.  It copies the elements that the
+ * windows read to tiles (window_tile.h), in which each tap of an input channel
+ * is a row of the matrix of patches (op_conv.h).  Runs on the caller's thread
+ * and on the thread pool. */
 #include "config.h"
 
 #include "cpu/conv/conv.h"
 #include "cpu/kernels/elementwise.h"
-#include "cpu/kernels/window_tile.h"
+#include "cpu/threads/slots.h"
 
-struct direct_job {
-    const struct conv *conv;
-    struct window_tile tile;
-    bool writes_out; /* the outputs of a plane are contiguous */
-};
+/* Maximum number of products that are added before the sum is stored, unless
+ * one input channel has more.  The tiles and weights then fit the L1 cache, and
+ * rounding errors do not add up over many terms. */
+#define TERMS 256
+/* Maximum output channels of a block. */
+#define MAX_ROWS 128
+/* Blocks have at least this many output channels, or all. */
+#define MIN_ROWS 32
+/* Target size of the sums of a block, which stay in the L2 cache, and maximum
+ * size of a tile, which stays in the L1 cache. */
+#define SUMS_FLOATS 131072
+#define TILE_FLOATS 4096
 
-/* A block of an output plane. */
+/* A block of the output. */
 struct direct_block {
-    int64_t image, channel, z;
-    int64_t row, column; /* first output */
-    int64_t rows, columns;
-    /* The sums of n outputs, whose rows are tile.pitch apart.  `start` is the
-     * argument of weighted_sum for the next tile. */
-    int64_t n;
-    const float *start;
-    float sums[TILE_FLOATS], tile[TILE_FLOATS];
+    int64_t image, group, z;
+    int64_t channel, channels; /* of the group */
+    int64_t row, rows, column, columns;
+    /* The rows of the sums are tile.pitch apart, and the channels
+     * job.sums_stride. */
+    struct weighted_sums sums;
+    float *tiles, *weights;
 };
 
-/* Adds the taps that read one tile, for one input channel and one tap along the
- * outermost axis, whose input plane and weights are given. */
-static void tile_sum(const struct direct_job *job, struct direct_block *block,
-                     const struct tile_position *position, const float *plane,
-                     const float *weight)
+/* Input channels and taps of a call of weighted_sums. */
+struct term_range {
+    int64_t channel, channels;
+    struct tile_position position; /* first taps */
+    int64_t row_taps, column_taps;
+    const float *input;  /* first input channel at the tap along axis 2 */
+    const float *weight; /* weight of the first term */
+};
+
+/* Copies the weights of a block to contiguous rows. */
+static void weights_copy(const struct conv_problem *problem,
+                         const struct term_range *range, int64_t rows,
+                         float *to)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < range->channels; c++)
+            for (int64_t i = 0; i < range->row_taps; i++)
+                for (int64_t j = 0; j < range->column_taps; j++)
+                    *to++ = range->weight[r * problem->weight_row +
+                                          c * problem->weight_channel +
+                                          i * problem->weight_tap[1] +
+                                          j * problem->weight_tap[0]];
+}
+
+/* Adds the terms of a range to the sums of a block. */
+static void terms_add(const struct direct_job *job, struct direct_block *block,
+                      const struct term_range *range)
 {
     const struct conv_problem *problem = &job->conv->problem;
-    const struct window_axis *axes = problem->window.axis;
     const struct window_tile *tile = &job->tile;
-    int64_t rows = min64(tile->rows.taps, axes[1].kernel - position->row_tap);
-    int64_t columns =
-        min64(tile->columns.taps, axes[0].kernel - position->column_tap);
-    const float *x[TILE_TAPS];
-    float w[TILE_TAPS];
-    int64_t taps = 0;
-    weight += position->row_tap * problem->weight_tap[1] +
-              position->column_tap * problem->weight_tap[0];
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            x[taps] =
-                block->tile + tile->tap_offset[i * tile->columns.taps + j];
-            w[taps++] =
-                weight[i * problem->weight_tap[1] + j * problem->weight_tap[0]];
-        }
-    window_tile_fill(tile, position, job->conv->kernels, plane, problem->x.axis,
-                     0, block->tile);
-    job->conv->kernels->weighted_sum(block->sums, block->start, x, w, taps,
-                                     block->n);
-    block->start = NULL;
+    struct weighted_sums *sums = &block->sums;
+    const float *x[TERMS];
+    int64_t terms = 0;
+    for (int64_t c = 0; c < range->channels; c++) {
+        float *to = block->tiles + c * tile->floats;
+        window_tile_fill(tile, &range->position, job->conv->kernels,
+                         range->input + c * problem->x.channel, problem->x.axis,
+                         0, to);
+        for (int64_t i = 0; i < range->row_taps; i++)
+            for (int64_t j = 0; j < range->column_taps; j++)
+                x[terms++] = to + tile->tap_offset[i * tile->columns.taps + j];
+    }
+    sums->x = x;
+    sums->terms = terms;
+    sums->w = range->weight;
+    sums->w_stride = problem->weight_row;
+    if (!job->reads_weight) {
+        weights_copy(problem, range, sums->rows, block->weights);
+        sums->w = block->weights;
+        sums->w_stride = terms;
+    }
+    job->conv->kernels->weighted_sums(sums);
+    sums->start = NULL;
 }
 
-/* Sums up the windows of a block. */
-static void block_sum(const struct direct_job *job, struct direct_block *block)
+/* Adds all input channels and taps at tap `k` along the outermost axis, which
+ * is at position `z` of the input. */
+static void plane_add(const struct direct_job *job, struct direct_block *block,
+                      int64_t k, int64_t z)
 {
     const struct conv_problem *problem = &job->conv->problem;
-    const struct window_axis *axes = problem->window.axis;
-    int64_t group = block->channel / problem->rows;
-    const float *weight = job->conv->weight + group * problem->weight_group +
-                          block->channel % problem->rows * problem->weight_row;
-    const float *image = job->conv->x + block->image * problem->x.batch +
-                         group * problem->channels * problem->x.channel;
-    for (int64_t c = 0; c < problem->channels; c++)
-        for (int64_t k = 0; k < axes[2].kernel; k++) {
-            struct tile_position at = {block->row, block->column, 0, 0};
-            int64_t z = conv_input_position(&axes[2], false, block->z, k);
-            if (z < 0)
-                continue;
-            const float *plane =
-                image + c * problem->x.channel + z * problem->x.axis[2];
-            const float *taps = weight + c * problem->weight_channel +
-                                k * problem->weight_tap[2];
-            for (; at.row_tap < axes[1].kernel;
-                 at.row_tap += job->tile.rows.taps)
-                for (at.column_tap = 0; at.column_tap < axes[0].kernel;
-                     at.column_tap += job->tile.columns.taps)
-                    tile_sum(job, block, &at, plane, taps);
-        }
-    /* Without input channels, the sums are the bias. */
-    if (block->start != NULL)
-        job->conv->kernels->weighted_sum(block->sums, block->start, NULL, NULL,
-                                         0, block->n);
+    const struct tile_axis *rows = &job->tile.rows;
+    const struct tile_axis *columns = &job->tile.columns;
+    const float *image =
+        job->conv->x + block->image * problem->x.batch + z * problem->x.axis[2];
+    const float *weight =
+        job->conv->weight + block->group * problem->weight_group +
+        block->channel * problem->weight_row + k * problem->weight_tap[2];
+    for (int64_t i = 0; i < rows->window->kernel; i += rows->taps)
+        for (int64_t j = 0; j < columns->window->kernel; j += columns->taps)
+            for (int64_t c = 0; c < problem->channels; c += job->channels) {
+                struct term_range range = {
+                    .channel = c,
+                    .channels = min64(job->channels, problem->channels - c),
+                    .position = {block->row, block->column, i, j},
+                    .row_taps = min64(rows->taps, rows->window->kernel - i),
+                    .column_taps =
+                        min64(columns->taps, columns->window->kernel - j),
+                    .input = image + (block->group * problem->channels + c) *
+                                         problem->x.channel,
+                    .weight = weight + c * problem->weight_channel +
+                              i * problem->weight_tap[1] +
+                              j * problem->weight_tap[0]};
+                terms_add(job, block, &range);
+            }
 }
 
-/* Computes a block and stores it.  The outputs of a block follow one another,
- * because it has either one row or all columns. */
-static void block_run(const struct direct_job *job, struct direct_block *block)
+/* Stores the sums of a block.  The outputs of a channel follow one another,
+ * because the block has either one row or all columns. */
+static void block_store(const struct direct_job *job,
+                        const struct direct_block *block)
 {
     const struct conv *conv = job->conv;
     const struct conv_strides *out = &conv->problem.out;
     const int64_t *lengths = conv->out_lengths;
-    const float zero = 0;
-    float *channel =
-        conv->out + block->image * out->batch + block->channel * out->channel;
     int64_t n = block->rows * block->columns;
     int64_t first =
         (block->z * lengths[1] + block->row) * lengths[0] + block->column;
-    float *to = job->writes_out ? channel + first : block->sums;
-    block->n = (block->rows - 1) * job->tile.pitch + block->columns;
-    block->start =
-        conv->bias == NULL
-            ? &zero
-            : conv->bias + block->channel * conv->problem.bias_stride;
-    block_sum(job, block);
-    conv->kernels->copy_rows(to, block->columns, block->sums, job->tile.pitch,
-                             block->rows, block->columns);
-    conv_epilogue(conv, to, block->image, block->channel, first, n,
-                  block->tile);
-    if (!job->writes_out)
-        conv_copy(conv, CONV_SCATTER, to, channel, out, first, n);
+    for (int64_t i = 0; i < block->channels; i++) {
+        int64_t channel =
+            block->group * conv->problem.rows + block->channel + i;
+        float *plane =
+            conv->out + block->image * out->batch + channel * out->channel;
+        float *sums = block->sums.y + i * block->sums.y_stride;
+        float *to = job->writes_out ? plane + first : sums;
+        conv->kernels->copy_rows(to, block->columns, sums, job->tile.pitch,
+                                 block->rows, block->columns);
+        conv_epilogue(conv, to, block->image, channel, first, n, block->tiles);
+        if (!job->writes_out)
+            conv_copy(conv, CONV_SCATTER, to, plane, out, first, n);
+    }
+}
+
+static void block_run(const struct direct_job *job, struct direct_block *block)
+{
+    const struct conv *conv = job->conv;
+    const struct conv_problem *problem = &conv->problem;
+    const struct window_axis *axis = &problem->window.axis[2];
+    const float zero = 0;
+    struct weighted_sums *sums = &block->sums;
+    sums->rows = block->channels;
+    sums->n = (block->rows - 1) * job->tile.pitch + block->columns;
+    sums->start = &zero;
+    sums->start_stride = 0;
+    if (conv->bias != NULL) {
+        sums->start_stride = problem->bias_stride;
+        sums->start =
+            conv->bias + (block->group * problem->rows + block->channel) *
+                             problem->bias_stride;
+    }
+    for (int64_t k = 0; k < axis->kernel; k++) {
+        int64_t z = conv_input_position(axis, false, block->z, k);
+        if (z >= 0)
+            plane_add(job, block, k, z);
+    }
+    if (sums->start != NULL) { /* no terms */
+        sums->terms = 0;
+        conv->kernels->weighted_sums(sums);
+    }
+    block_store(job, block);
 }
 
 /* Thread-pool function.  Each task computes a block. */
 static void blocks_run(const void *context, int64_t first, int64_t end)
 {
     const struct direct_job *job = context;
+    const struct conv_problem *problem = &job->conv->problem;
     const struct window_tile *tile = &job->tile;
     const int64_t *lengths = job->conv->out_lengths;
-    int64_t channels = job->conv->problem.groups * job->conv->problem.rows;
-    struct direct_block block;
+    int64_t slot = slot_take(job->slot_taken, job->threads);
+    struct direct_block block = {
+        .sums = {.y = job->slots + slot * job->slot_floats,
+                 .y_stride = job->sums_stride}};
+    block.tiles = block.sums.y + job->sums_floats;
+    block.weights = block.tiles + job->tiles_floats;
     for (int64_t task = first; task < end; task++) {
-        int64_t rest = task / tile->column_blocks;
-        block.column = task % tile->column_blocks * tile->columns.outputs;
+        int64_t rest = task;
+        block.channel = rest % job->row_blocks * job->rows;
+        rest /= job->row_blocks;
+        block.column = rest % tile->column_blocks * tile->columns.outputs;
+        rest /= tile->column_blocks;
         block.row = rest % tile->row_blocks * tile->rows.outputs;
         rest /= tile->row_blocks;
         block.z = rest % lengths[2];
         rest /= lengths[2];
-        block.channel = rest % channels;
-        block.image = rest / channels;
+        block.group = rest % problem->groups;
+        block.image = rest / problem->groups;
+        block.channels = min64(job->rows, problem->rows - block.channel);
         block.rows = min64(tile->rows.outputs, lengths[1] - block.row);
         block.columns = min64(tile->columns.outputs, lengths[0] - block.column);
         block_run(job, &block);
     }
+    slot_return(job->slot_taken, slot);
 }
 
-void conv_direct_run(const struct conv *conv)
+/* Returns true if the terms of a row of the weight follow one another. */
+static bool terms_are_contiguous(const struct direct_job *job)
+{
+    const struct conv_problem *problem = &job->conv->problem;
+    const struct window_axis *axes = problem->window.axis;
+    const struct window_tile *tile = &job->tile;
+    int64_t columns = axes[0].kernel, rows = axes[1].kernel;
+    return axes[2].kernel == 1 && tile->rows.taps == rows &&
+           tile->columns.taps == columns &&
+           (columns == 1 || problem->weight_tap[0] == 1) &&
+           (rows == 1 || problem->weight_tap[1] == columns) &&
+           (problem->channels == 1 ||
+            problem->weight_channel == rows * columns);
+}
+
+/* Chooses the output channels of a block: equal parts of a group, and smaller
+ * ones if the threads would not get two blocks each otherwise. */
+static void rows_choose(struct direct_job *job)
+{
+    const struct conv_problem *problem = &job->conv->problem;
+    int64_t blocks = problem->batch * problem->groups *
+                     job->conv->out_lengths[2] * job->tile.row_blocks *
+                     job->tile.column_blocks;
+    int64_t parts = max64(ceil_div(2 * job->threads, blocks),
+                          ceil_div(problem->rows, MAX_ROWS));
+    int64_t rows = max64(ceil_div(problem->rows, parts), MIN_ROWS);
+    job->rows = min64(ceil_div(rows, 8) * 8, problem->rows);
+    job->row_blocks = ceil_div(problem->rows, job->rows);
+}
+
+uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv)
 {
     const struct conv_problem *problem = &conv->problem;
     const struct conv_strides *out = &problem->out;
-    struct direct_job job = {.conv = conv,
-                             .writes_out =
-                                 out->axis[0] == 1 &&
-                                 conv_strides_are_flat(out, conv->out_lengths)};
-    window_tile_init(&job.tile, problem->window.axis);
-    int64_t planes =
-        problem->batch * problem->groups * problem->rows * conv->out_lengths[2];
-    pool_run(conv->pool, conv->op, blocks_run, &job,
-             planes * job.tile.row_blocks * job.tile.column_blocks,
-             job.tile.rows.outputs * job.tile.columns.outputs *
+    *job = (struct direct_job){
+        .conv = conv,
+        .threads = min64(pool_threads(conv->pool), MAX_SLOTS),
+        .writes_out =
+            out->axis[0] == 1 && conv_strides_are_flat(out, conv->out_lengths)};
+    struct window_tile *tile = &job->tile;
+    int64_t rows = min64(problem->rows, MAX_ROWS);
+    window_tile_init(tile, problem->window.axis,
+                     min64(SUMS_FLOATS / rows, TILE_FLOATS));
+    rows_choose(job);
+    int64_t taps = tile->rows.taps * tile->columns.taps;
+    job->channels = min64(max64(TERMS / taps, 1), max64(problem->channels, 1));
+    job->reads_weight = terms_are_contiguous(job);
+    job->sums_stride = round_to_lines(tile->rows.outputs * tile->pitch);
+    job->sums_floats = job->rows * job->sums_stride;
+    job->tiles_floats = round_to_lines(job->channels * tile->floats);
+    job->slot_floats = job->sums_floats + job->tiles_floats;
+    if (!job->reads_weight)
+        job->slot_floats += round_to_lines(job->rows * job->channels * taps);
+    return sizeof(float) * (uint64_t)(job->threads * job->slot_floats);
+}
+
+void conv_direct_run(struct direct_job *job, void *workspace)
+{
+    const struct conv *conv = job->conv;
+    const struct conv_problem *problem = &conv->problem;
+    const struct window_tile *tile = &job->tile;
+    atomic_uchar slot_taken[MAX_SLOTS] = {0};
+    job->slots = workspace;
+    job->slot_taken = slot_taken;
+    int64_t blocks = problem->batch * problem->groups * conv->out_lengths[2] *
+                     tile->row_blocks * tile->column_blocks * job->row_blocks;
+    pool_run(conv->pool, conv->op + (problem->rows == 1 ? POOL_VARIANT : 0),
+             blocks_run, job, blocks,
+             job->rows * tile->rows.outputs * tile->columns.outputs *
                  (problem->depth + 1));
 }

@@ -6,8 +6,8 @@
 #include "cpu/conv/conv.h"
 #include "cpu/kernels/elementwise.h"
 
-/* If more output channels share the windows, a product of matrices is faster.
- */
+/* If more output channels share the windows, and weighted_sums is not fast, a
+ * product of matrices is faster. */
 #define MAX_DIRECT_ROWS 4
 
 bool conv_init(struct conv *out, const struct work *work)
@@ -29,8 +29,10 @@ bool conv_init(struct conv *out, const struct work *work)
         out->residual = tensor_data(problem->residual_tensor);
     for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++)
         out->out_lengths[i] = problem->window.axis[i].out;
-    out->uses_gemm = problem->depth > 0 && (problem->is_transposed ||
-                                            problem->rows > MAX_DIRECT_ROWS);
+    out->uses_gemm =
+        problem->depth > 0 &&
+        (problem->is_transposed ||
+         (problem->rows > MAX_DIRECT_ROWS && !out->kernels->sums_are_fast));
     return shape_elements(work->outputs[0]->rank, work->outputs[0]->shape) > 0;
 }
 

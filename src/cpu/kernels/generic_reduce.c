@@ -209,14 +209,19 @@ static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
 
 /* ---- windows ------------------------------------------------------------ */
 
-static void weighted_sum(float *y, const float *start, const float *const *x,
-                         const float *w, int64_t terms, int64_t n)
+static void weighted_sums(const struct weighted_sums *sums)
 {
-    for (int64_t i = 0; i < n; i++) {
-        float sum = 0;
-        for (int64_t t = 0; t < terms; t++)
-            sum += w[t] * x[t][i];
-        y[i] = (start != NULL ? *start : y[i]) + sum;
+    for (int64_t r = 0; r < sums->rows; r++) {
+        float *y = sums->y + r * sums->y_stride;
+        const float *w = sums->w + r * sums->w_stride;
+        for (int64_t i = 0; i < sums->n; i++) {
+            float sum = 0;
+            for (int64_t t = 0; t < sums->terms; t++)
+                sum += w[t] * sums->x[t][i];
+            y[i] = (sums->start != NULL ? sums->start[r * sums->start_stride]
+                                        : y[i]) +
+                   sum;
+        }
     }
 }
 
@@ -266,7 +271,7 @@ void kernels_generic(struct kernels *table)
         .shift_row = row_shift,
         .square_about = row_square_about,
         .norm_row = row_norm,
-        .weighted_sum = weighted_sum,
+        .weighted_sums = weighted_sums,
         .copy_rows = copy_rows,
         .deinterleave = deinterleave,
         .column_max = column_max,

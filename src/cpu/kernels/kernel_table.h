@@ -36,13 +36,15 @@ typedef void (*row_fn)(const struct row *row);
 #define ROWS_OF_ALL_LEVELS(X)                                                  \
     X(ADD, add)                                                                \
     X(SUB, sub)                                                                \
-    X(MUL, mul) X(DIV, div) X(POW, pow) X(MIN, min) X(MAX, max)                \
-        X(PRELU, prelu) X(WHERE, where) X(FMA, fma) X(RELU_GRAD, relu_grad)
+    X(MUL, mul)                                                                \
+    X(DIV, div) X(POW, pow) X(MIN, min) X(MAX, max) X(PRELU, prelu)            \
+        X(WHERE, where) X(FMA, fma) X(RELU_GRAD, relu_grad)
 /* Lists vectorized_loops.h's operators with bool results, as X(id, name). */
 #define BOOL_ROWS(X)                                                           \
     X(EQUAL, equal)                                                            \
     X(NOT_EQUAL, not_equal)                                                    \
-    X(LESS, less) X(LESS_EQUAL, less_equal) X(GREATER, greater)                \
+    X(LESS, less)                                                              \
+    X(LESS_EQUAL, less_equal) X(GREATER, greater)                              \
         X(GREATER_EQUAL, greater_equal) X(AND, and) X(OR, or) X(XOR, xor)      \
             X(NOT, not ) X(IS_NAN, isnan) X(IS_INF, isinf)
 
@@ -74,6 +76,18 @@ typedef void (*column_sum_fn)(const float *x, int64_t rows, int64_t stride,
                               int64_t columns, double *accumulators);
 typedef void (*column_find_fn)(const float *x, int64_t rows, int64_t stride,
                                int64_t columns, float *best, float *found);
+
+/* Arguments of a kernel that stores
+ * y[r * y_stride + i] = start[r * start_stride] + the sum of
+ * w[r * w_stride + t] * x[t][i] for t < terms, for r < rows and i < n.  If
+ * `start` is NULL, adds the sum to the element of `y`. */
+struct weighted_sums {
+    int64_t rows, terms, n;
+    float *y;
+    const float *start, *w;
+    int64_t y_stride, start_stride, w_stride;
+    const float *const *x;
+};
 
 struct kernels {
     const char *name;
@@ -109,10 +123,10 @@ struct kernels {
     bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
-    /* Stores y[i] = *start + the sum of w[t] * x[t][i] for t < terms.  If
-     * `start` is NULL, adds the sum to y[i]. */
-    void (*weighted_sum)(float *y, const float *start, const float *const *x,
-                         const float *w, int64_t terms, int64_t n);
+    void (*weighted_sums)(const struct weighted_sums *sums);
+    /* True if weighted_sums is faster than a product of matrices by the CBLAS.
+     */
+    bool sums_are_fast;
     /* Copies rows of n elements.  The strides are in elements.  Rows of `y` may
      * overlap rows of `x` if no element of `y` is after its source. */
     void (*copy_rows)(float *y, int64_t y_stride, const float *x,

@@ -10,7 +10,7 @@
 
 /* Blocks have at least this many columns, or all, if the taps of the window
  * have to be divided otherwise. */
-#define MIN_COLUMNS 256
+#define MIN_COLUMNS 64
 
 static void tile_axis_set(struct tile_axis *axis, int64_t outputs, int64_t taps)
 {
@@ -23,10 +23,10 @@ static void tile_axis_set(struct tile_axis *axis, int64_t outputs, int64_t taps)
 
 /* Chooses the columns of a block and the taps that read a tile, for blocks of
  * one row. */
-static void columns_choose(struct window_tile *tile)
+static void columns_choose(struct window_tile *tile, int64_t max_floats)
 {
     struct tile_axis *rows = &tile->rows, *columns = &tile->columns;
-    int64_t width = min64(columns->window->out, TILE_FLOATS);
+    int64_t width = min64(columns->window->out, max_floats);
     int64_t column_taps = min64(columns->window->kernel, TILE_TAPS);
     int64_t row_taps = min64(rows->window->kernel, TILE_TAPS / column_taps);
     for (;;) {
@@ -34,7 +34,7 @@ static void columns_choose(struct window_tile *tile)
         tile_axis_set(columns, width, column_taps);
         double floats = (double)rows->phases * (double)rows->extent *
                         (double)columns->phases * (double)columns->extent;
-        if (floats <= TILE_FLOATS)
+        if (floats <= (double)max_floats)
             return;
         if (width > MIN_COLUMNS)
             width = ceil_div(width, 2);
@@ -45,22 +45,24 @@ static void columns_choose(struct window_tile *tile)
     }
 }
 
-void window_tile_init(struct window_tile *out, const struct window_axis *axes)
+void window_tile_init(struct window_tile *out, const struct window_axis *axes,
+                      int64_t max_floats)
 {
     struct tile_axis *rows = &out->rows, *columns = &out->columns;
     rows->window = &axes[1];
     columns->window = &axes[0];
-    columns_choose(out);
+    columns_choose(out, max_floats);
     out->pitch = columns->extent;
     out->column_blocks = ceil_div(axes[0].out, columns->outputs);
     if (out->column_blocks == 1) {
         int64_t extent =
-            TILE_FLOATS / (rows->phases * columns->phases * columns->extent);
+            max_floats / (rows->phases * columns->phases * columns->extent);
         int64_t height = min64(extent - rows->extent + 1, axes[1].out);
         /* Blocks of equal height. */
         height = ceil_div(axes[1].out, ceil_div(axes[1].out, height));
         tile_axis_set(rows, height, rows->taps);
     }
+    out->floats = rows->phases * rows->extent * columns->phases * out->pitch;
     out->row_blocks = ceil_div(axes[1].out, rows->outputs);
     for (int64_t tap = 0; tap < rows->taps * columns->taps; tap++) {
         int64_t y = tap / columns->taps * axes[1].dilation;
@@ -145,9 +147,9 @@ void window_tile_fill(const struct window_tile *tile,
                 column_axis->begin;
     int64_t phase_floats = columns->phases * rows->extent * tile->pitch;
     if (padding == 0)
-        memset(to, 0, (size_t)(rows->phases * phase_floats) * sizeof *to);
+        memset(to, 0, (size_t)tile->floats * sizeof *to);
     else
-        for (int64_t i = 0; i < rows->phases * phase_floats; i++)
+        for (int64_t i = 0; i < tile->floats; i++)
             to[i] = padding;
     for (int64_t phase = 0; phase < rows->phases; phase++)
         phase_fill(tile, kernels, y + phase, x, input, strides,

@@ -13,8 +13,6 @@
 #include "common/op_window.h"
 #include "cpu/kernels/kernel_table.h"
 
-/* Size of a tile in elements.  Two tiles fit an L1 cache of 32 KiB. */
-#define TILE_FLOATS 4096
 /* Maximum number of taps that read one tile. */
 #define TILE_TAPS 64
 
@@ -34,6 +32,7 @@ struct window_tile {
     struct tile_axis rows, columns;
     int64_t row_blocks, column_blocks;
     int64_t pitch;
+    int64_t floats; /* elements of a tile */
     /* For tap (i, j) of a tile, tap_offset[i * columns.taps + j] is the
      * position of the element that it reads for the first output. */
     int64_t tap_offset[TILE_TAPS];
@@ -44,9 +43,11 @@ struct tile_position {
     int64_t row, column, row_tap, column_tap;
 };
 
-/* Chooses blocks and taps so that tiles have at most TILE_FLOATS elements.
- * `axes` has the axis of the columns first, and must outlive the tile. */
-void window_tile_init(struct window_tile *out, const struct window_axis *axes);
+/* Chooses blocks and taps so that tiles have at most max_floats elements, which
+ * must be at least 64.  A block has either one row or all columns.  `axes` has
+ * the axis of the columns first, and must outlive the tile. */
+void window_tile_init(struct window_tile *out, const struct window_axis *axes,
+                      int64_t max_floats);
 
 /* Writes the elements that blocks at `position` read, or `padding` for elements
  * outside of the input, to the tile `to`.  `strides` has those of the input in

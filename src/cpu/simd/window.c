@@ -4,74 +4,118 @@
 
 #include "cpu/simd/simd_kernels.h"
 
-/* Vectors of outputs that are computed together, so that each weight is loaded
- * once for all of them. */
-#define VECTORS 8
+/* Sums that are computed together: of ROW_VECTORS vectors of one row, or of
+ * VECTORS vectors of up to 8 rows (4 with AVX2, which has 16 registers). */
+#define ROW_VECTORS 8
+#define VECTORS 3
 
-/* Computes `count` vectors of weighted_sum from y[i] on.  The last vector has
- * n lanes, or all if n >= LANES.  Inlined for each constant `count`, so that
- * the sums stay in registers. */
+/* Computes `rows` rows of `vectors` vectors from row r and element i on.  The
+ * last vector has n lanes, or all if n >= LANES.  Inlined for constant `rows`
+ * and `vectors`, so that the sums stay in registers. */
 static inline __attribute__((always_inline)) void
-vectors_sum(float *y, const float *start, const float *const *x, const float *w,
-            int64_t terms, int64_t i, const int count, int64_t n)
+block_sum(const struct weighted_sums *s, int64_t r, int64_t i, int64_t n,
+          const int rows, const int vectors)
 {
-    vf sum[VECTORS];
+    vf sum[8][ROW_VECTORS];
+    const float *w = s->w + r * s->w_stride, *const *x = s->x;
 #pragma GCC unroll 8
-    for (int v = 0; v < count; v++)
-        sum[v] = vf_set(0);
-    for (int64_t t = 0; t < terms; t++) {
-        const float *from = x[t] + i;
-        vf weight = vf_set(w[t]);
+    for (int j = 0; j < rows; j++)
 #pragma GCC unroll 8
-        for (int v = 0; v < count; v++)
-            sum[v] = vf_fma(
-                weight, lanes_load(from + v * LANES, v < count - 1 ? LANES : n),
-                sum[v]);
+        for (int v = 0; v < vectors; v++)
+            sum[j][v] = vf_set(0);
+    for (int64_t t = 0; t < s->terms; t++) {
+        vf from[ROW_VECTORS];
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            from[v] =
+                lanes_load(x[t] + i + v * LANES, v < vectors - 1 ? LANES : n);
+#pragma GCC unroll 8
+        for (int j = 0; j < rows; j++) {
+            vf weight = vf_set(w[j * s->w_stride + t]);
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++)
+                sum[j][v] = vf_fma(weight, from[v], sum[j][v]);
+        }
     }
 #pragma GCC unroll 8
-    for (int v = 0; v < count; v++) {
-        int64_t lanes = v < count - 1 ? LANES : n;
-        float *to = y + i + v * LANES;
-        vf first = start != NULL ? vf_set(*start) : lanes_load(to, lanes);
-        lanes_store(to, lanes, first + sum[v]);
+    for (int j = 0; j < rows; j++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            int64_t lanes = v < vectors - 1 ? LANES : n;
+            float *y = s->y + (r + j) * s->y_stride + i + v * LANES;
+            vf start = s->start != NULL
+                           ? vf_set(s->start[(r + j) * s->start_stride])
+                           : lanes_load(y, lanes);
+            lanes_store(y, lanes, start + sum[j][v]);
+        }
+}
+
+/* Computes the sums of one row. */
+static void row_sums(const struct weighted_sums *s)
+{
+    int64_t i = 0;
+    for (; i + ROW_VECTORS * LANES <= s->n; i += ROW_VECTORS * LANES)
+        block_sum(s, 0, i, LANES, 1, ROW_VECTORS);
+    int64_t vectors = (s->n - i + LANES - 1) / LANES;
+    int64_t last = s->n - i - (vectors - 1) * LANES;
+    switch (vectors) {
+#define CASE(count)                                                            \
+    case count:                                                                \
+        block_sum(s, 0, i, last, 1, count);                                    \
+        break;
+        CASE(8)
+        CASE(7)
+        CASE(6)
+        CASE(5)
+        CASE(4)
+        CASE(3)
+        CASE(2)
+        CASE(1)
+#undef CASE
+    default:
+        break;
     }
 }
 
-static void weighted_sum(float *y, const float *start, const float *const *x,
-                         const float *w, int64_t terms, int64_t n)
+/* Computes up to VECTORS vectors of a constant number of rows. */
+#define COLUMN_SUMS(rows)                                                      \
+    static void column_sums_##rows(const struct weighted_sums *s, int64_t r,   \
+                                   int64_t i)                                  \
+    {                                                                          \
+        int64_t n = s->n - i;                                                  \
+        if (n > 2 * LANES)                                                     \
+            block_sum(s, r, i, n - 2 * LANES, rows, 3);                        \
+        else if (n > LANES)                                                    \
+            block_sum(s, r, i, n - LANES, rows, 2);                            \
+        else                                                                   \
+            block_sum(s, r, i, n, rows, 1);                                    \
+    }
+
+#if LANES != 8
+COLUMN_SUMS(8)
+#endif
+COLUMN_SUMS(4)
+COLUMN_SUMS(2)
+COLUMN_SUMS(1)
+
+static void weighted_sums(const struct weighted_sums *s)
 {
-    int64_t i = 0;
-    for (; i + VECTORS * LANES <= n; i += VECTORS * LANES)
-        vectors_sum(y, start, x, w, terms, i, VECTORS, LANES);
-    int64_t vectors = (n - i + LANES - 1) / LANES;
-    int64_t last = n - i - (vectors - 1) * LANES;
-    switch (vectors) {
-    case 8:
-        vectors_sum(y, start, x, w, terms, i, 8, last);
-        break;
-    case 7:
-        vectors_sum(y, start, x, w, terms, i, 7, last);
-        break;
-    case 6:
-        vectors_sum(y, start, x, w, terms, i, 6, last);
-        break;
-    case 5:
-        vectors_sum(y, start, x, w, terms, i, 5, last);
-        break;
-    case 4:
-        vectors_sum(y, start, x, w, terms, i, 4, last);
-        break;
-    case 3:
-        vectors_sum(y, start, x, w, terms, i, 3, last);
-        break;
-    case 2:
-        vectors_sum(y, start, x, w, terms, i, 2, last);
-        break;
-    case 1:
-        vectors_sum(y, start, x, w, terms, i, 1, last);
-        break;
-    default:
-        break;
+    if (s->rows == 1) {
+        row_sums(s);
+        return;
+    }
+    for (int64_t i = 0; i < s->n; i += VECTORS * LANES) {
+        int64_t r = 0;
+#if LANES != 8
+        for (; r + 8 <= s->rows; r += 8)
+            column_sums_8(s, r, i);
+#endif
+        for (; r + 4 <= s->rows; r += 4)
+            column_sums_4(s, r, i);
+        for (; r + 2 <= s->rows; r += 2)
+            column_sums_2(s, r, i);
+        if (r < s->rows)
+            column_sums_1(s, r, i);
     }
 }
 
@@ -96,7 +140,8 @@ static void deinterleave(float *even, float *odd, const float *x, int64_t n)
 
 void ISA(window_kernels)(struct kernels *table)
 {
-    table->weighted_sum = weighted_sum;
+    table->weighted_sums = weighted_sums;
+    table->sums_are_fast = true;
     table->copy_rows = copy_rows;
     table->deinterleave = deinterleave;
 }
