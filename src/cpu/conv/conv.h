@@ -26,6 +26,9 @@ struct conv {
 /* Describes a checked call.  Returns false if the output is empty. */
 bool conv_init(struct conv *out, const struct work *work);
 
+/* Returns true if every window is one element at the position of the output. */
+bool conv_windows_are_elements(const struct conv_problem *problem);
+
 /* Copies n elements of a channel, from element `first` of the spatial axes on,
  * between `block`, which is contiguous, and the tensor. */
 enum conv_copy { CONV_GATHER, CONV_SCATTER };
@@ -48,11 +51,14 @@ void conv_epilogue(const struct conv *conv, float *y, int64_t image,
  * floats. */
 struct direct_job {
     const struct conv *conv;
+    struct window_axis axes[MAX_SPATIAL_AXES];
     struct window_tile tile;
     int64_t rows; /* maximum output channels of a block */
     int64_t row_blocks;
     int64_t channels;  /* maximum input channels per call of weighted_sums */
     bool writes_out;   /* the outputs of a plane are contiguous */
+    bool reads_x;      /* the sums read the input, not tiles */
+    bool sums_in_out;  /* the sums are computed in the output */
     bool reads_weight; /* weights of a row are contiguous in the order of terms
                         */
     int64_t sums_stride, sums_floats, tiles_floats, slot_floats, threads;

@@ -14,14 +14,14 @@
  * one input channel has more.  The tiles and weights then fit the L1 cache, and
  * rounding errors do not add up over many terms. */
 #define TERMS 256
-/* Maximum output channels of a block. */
-#define MAX_ROWS 128
 /* Blocks have at least this many output channels, or all. */
 #define MIN_ROWS 32
-/* Target size of the sums of a block, which stay in the L2 cache, and maximum
- * size of a tile, which stays in the L1 cache. */
+/* Target size of the sums of a block, which stay in the L2 cache, and limits
+ * of the size of a tile, which stays in the L1 cache. */
 #define SUMS_FLOATS 131072
 #define TILE_FLOATS 4096
+#define MIN_TILE_FLOATS 1024
+#define PAGE_FLOATS 1024
 
 /* A block of the output. */
 struct direct_block {
@@ -68,10 +68,14 @@ static void terms_add(const struct direct_job *job, struct direct_block *block,
     const float *x[TERMS];
     int64_t terms = 0;
     for (int64_t c = 0; c < range->channels; c++) {
+        const float *input = range->input + c * problem->x.channel;
         float *to = block->tiles + c * tile->floats;
-        window_tile_fill(tile, &range->position, job->conv->kernels,
-                         range->input + c * problem->x.channel, problem->x.axis,
-                         0, to);
+        if (job->reads_x) {
+            x[terms++] = input + block->column;
+            continue;
+        }
+        window_tile_fill(tile, &range->position, job->conv->kernels, input,
+                         problem->x.axis, 0, to);
         for (int64_t i = 0; i < range->row_taps; i++)
             for (int64_t j = 0; j < range->column_taps; j++)
                 x[terms++] = to + tile->tap_offset[i * tile->columns.taps + j];
@@ -121,6 +125,14 @@ static void plane_add(const struct direct_job *job, struct direct_block *block,
             }
 }
 
+/* Returns the position of the first output of a block in the spatial axes. */
+static int64_t block_first(const struct direct_job *job,
+                           const struct direct_block *block)
+{
+    return (block->z * job->axes[1].out + block->row) * job->axes[0].out +
+           block->column;
+}
+
 /* Stores the sums of a block.  The outputs of a channel follow one another,
  * because the block has either one row or all columns. */
 static void block_store(const struct direct_job *job,
@@ -128,10 +140,8 @@ static void block_store(const struct direct_job *job,
 {
     const struct conv *conv = job->conv;
     const struct conv_strides *out = &conv->problem.out;
-    const int64_t *lengths = conv->out_lengths;
     int64_t n = block->rows * block->columns;
-    int64_t first =
-        (block->z * lengths[1] + block->row) * lengths[0] + block->column;
+    int64_t first = block_first(job, block);
     for (int64_t i = 0; i < block->channels; i++) {
         int64_t channel =
             block->group * conv->problem.rows + block->channel + i;
@@ -139,8 +149,9 @@ static void block_store(const struct direct_job *job,
             conv->out + block->image * out->batch + channel * out->channel;
         float *sums = block->sums.y + i * block->sums.y_stride;
         float *to = job->writes_out ? plane + first : sums;
-        conv->kernels->copy_rows(to, block->columns, sums, job->tile.pitch,
-                                 block->rows, block->columns);
+        if (!job->sums_in_out)
+            conv->kernels->copy_rows(to, block->columns, sums, job->tile.pitch,
+                                     block->rows, block->columns);
         conv_epilogue(conv, to, block->image, channel, first, n, block->tiles);
         if (!job->writes_out)
             conv_copy(conv, CONV_SCATTER, to, plane, out, first, n);
@@ -151,11 +162,16 @@ static void block_run(const struct direct_job *job, struct direct_block *block)
 {
     const struct conv *conv = job->conv;
     const struct conv_problem *problem = &conv->problem;
-    const struct window_axis *axis = &problem->window.axis[2];
+    const struct window_axis *axis = &job->axes[2];
     const float zero = 0;
     struct weighted_sums *sums = &block->sums;
     sums->rows = block->channels;
     sums->n = (block->rows - 1) * job->tile.pitch + block->columns;
+    if (job->sums_in_out)
+        sums->y = conv->out + block->image * problem->out.batch +
+                  (block->group * problem->rows + block->channel) *
+                      problem->out.channel +
+                  block_first(job, block);
     sums->start = &zero;
     sums->start_stride = 0;
     if (conv->bias != NULL) {
@@ -182,7 +198,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
     const struct direct_job *job = context;
     const struct conv_problem *problem = &job->conv->problem;
     const struct window_tile *tile = &job->tile;
-    const int64_t *lengths = job->conv->out_lengths;
+    const struct window_axis *axes = job->axes;
     int64_t slot = slot_take(job->slot_taken, job->threads);
     struct direct_block block = {
         .sums = {.y = job->slots + slot * job->slot_floats,
@@ -197,13 +213,14 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
         rest /= tile->column_blocks;
         block.row = rest % tile->row_blocks * tile->rows.outputs;
         rest /= tile->row_blocks;
-        block.z = rest % lengths[2];
-        rest /= lengths[2];
+        block.z = rest % axes[2].out;
+        rest /= axes[2].out;
         block.group = rest % problem->groups;
         block.image = rest / problem->groups;
         block.channels = min64(job->rows, problem->rows - block.channel);
-        block.rows = min64(tile->rows.outputs, lengths[1] - block.row);
-        block.columns = min64(tile->columns.outputs, lengths[0] - block.column);
+        block.rows = min64(tile->rows.outputs, axes[1].out - block.row);
+        block.columns =
+            min64(tile->columns.outputs, axes[0].out - block.column);
         block_run(job, &block);
     }
     slot_return(job->slot_taken, slot);
@@ -213,7 +230,7 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
 static bool terms_are_contiguous(const struct direct_job *job)
 {
     const struct conv_problem *problem = &job->conv->problem;
-    const struct window_axis *axes = problem->window.axis;
+    const struct window_axis *axes = job->axes;
     const struct window_tile *tile = &job->tile;
     int64_t columns = axes[0].kernel, rows = axes[1].kernel;
     return axes[2].kernel == 1 && tile->rows.taps == rows &&
@@ -229,14 +246,35 @@ static bool terms_are_contiguous(const struct direct_job *job)
 static void rows_choose(struct direct_job *job)
 {
     const struct conv_problem *problem = &job->conv->problem;
-    int64_t blocks = problem->batch * problem->groups *
-                     job->conv->out_lengths[2] * job->tile.row_blocks *
-                     job->tile.column_blocks;
+    int64_t blocks = problem->batch * problem->groups * job->axes[2].out *
+                     job->tile.row_blocks * job->tile.column_blocks;
+    int64_t max_rows = max64(
+        SUMS_FLOATS / (job->tile.rows.outputs * job->tile.pitch), MIN_ROWS);
     int64_t parts = max64(ceil_div(2 * job->threads, blocks),
-                          ceil_div(problem->rows, MAX_ROWS));
+                          ceil_div(problem->rows, max_rows));
     int64_t rows = max64(ceil_div(problem->rows, parts), MIN_ROWS);
     job->rows = min64(ceil_div(rows, 8) * 8, problem->rows);
     job->row_blocks = ceil_div(problem->rows, job->rows);
+}
+
+/* If every window is one element at the position of the output, and the spatial
+ * axes can be merged, treats them as one axis.  The sums then read the input in
+ * place, unless its channels are a multiple of a page apart, so that they would
+ * share few sets of the caches. */
+static void axes_choose(struct direct_job *job)
+{
+    const struct conv_problem *problem = &job->conv->problem;
+    const struct window_axis one = {
+        .in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++)
+        job->axes[i] = problem->window.axis[i];
+    if (!conv_windows_are_elements(problem) ||
+        !conv_strides_are_flat(&problem->x, job->conv->out_lengths))
+        return;
+    job->axes[0].in = job->axes[0].out = problem->columns;
+    job->axes[1] = job->axes[2] = one;
+    job->reads_x =
+        problem->x.axis[0] == 1 && problem->x.channel % PAGE_FLOATS != 0;
 }
 
 uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv)
@@ -249,15 +287,20 @@ uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv)
         .writes_out =
             out->axis[0] == 1 && conv_strides_are_flat(out, conv->out_lengths)};
     struct window_tile *tile = &job->tile;
-    int64_t rows = min64(problem->rows, MAX_ROWS);
-    window_tile_init(tile, problem->window.axis,
-                     min64(SUMS_FLOATS / rows, TILE_FLOATS));
+    int64_t tile_floats = max64(SUMS_FLOATS / problem->rows, MIN_TILE_FLOATS);
+    axes_choose(job);
+    window_tile_init(tile, job->axes, min64(tile_floats, TILE_FLOATS));
     rows_choose(job);
     int64_t taps = tile->rows.taps * tile->columns.taps;
     job->channels = min64(max64(TERMS / taps, 1), max64(problem->channels, 1));
     job->reads_weight = terms_are_contiguous(job);
     job->sums_stride = round_to_lines(tile->rows.outputs * tile->pitch);
-    job->sums_floats = job->rows * job->sums_stride;
+    job->sums_in_out = job->writes_out && (tile->rows.outputs == 1 ||
+                                           tile->pitch == job->axes[0].out);
+    if (job->sums_in_out)
+        job->sums_stride = out->channel;
+    else
+        job->sums_floats = job->rows * job->sums_stride;
     job->tiles_floats = round_to_lines(job->channels * tile->floats);
     job->slot_floats = job->sums_floats + job->tiles_floats;
     if (!job->reads_weight)
@@ -273,7 +316,7 @@ void conv_direct_run(struct direct_job *job, void *workspace)
     atomic_uchar slot_taken[MAX_SLOTS] = {0};
     job->slots = workspace;
     job->slot_taken = slot_taken;
-    int64_t blocks = problem->batch * problem->groups * conv->out_lengths[2] *
+    int64_t blocks = problem->batch * problem->groups * job->axes[2].out *
                      tile->row_blocks * tile->column_blocks * job->row_blocks;
     pool_run(conv->pool, conv->op + (problem->rows == 1 ? POOL_VARIANT : 0),
              blocks_run, job, blocks,

@@ -36,6 +36,17 @@ bool conv_init(struct conv *out, const struct work *work)
     return shape_elements(work->outputs[0]->rank, work->outputs[0]->shape) > 0;
 }
 
+bool conv_windows_are_elements(const struct conv_problem *problem)
+{
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
+        const struct window_axis *axis = &problem->window.axis[i];
+        if (axis->kernel != 1 || axis->stride != 1 || axis->begin != 0 ||
+            axis->in != axis->out)
+            return false;
+    }
+    return true;
+}
+
 void conv_copy(const struct conv *conv, enum conv_copy direction, float *block,
                float *channel, const struct conv_strides *strides,
                int64_t first, int64_t n)

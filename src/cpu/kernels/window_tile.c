@@ -52,6 +52,9 @@ void window_tile_init(struct window_tile *out, const struct window_axis *axes,
     rows->window = &axes[1];
     columns->window = &axes[0];
     columns_choose(out, max_floats);
+    /* Blocks of equal width. */
+    int64_t blocks = ceil_div(axes[0].out, columns->outputs);
+    tile_axis_set(columns, ceil_div(axes[0].out, blocks), columns->taps);
     out->pitch = columns->extent;
     out->column_blocks = ceil_div(axes[0].out, columns->outputs);
     if (out->column_blocks == 1) {
