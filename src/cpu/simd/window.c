@@ -8,6 +8,9 @@
  * VECTORS vectors of up to 8 rows (4 with AVX2, which has 16 registers). */
 #define ROW_VECTORS 8
 #define VECTORS 3
+/* Columns that are computed for all rows before the next ones, so that the
+ * elements of `x` stay in the L1 cache. */
+#define COLUMNS (2 * VECTORS * LANES)
 
 /* Computes `rows` rows of `vectors` vectors from row r and element i on.  The
  * last vector has n lanes, or all if n >= LANES.  Inlined for constant `rows`
@@ -77,26 +80,28 @@ static void row_sums(const struct weighted_sums *s)
     }
 }
 
-/* Computes up to VECTORS vectors of a constant number of rows. */
-#define COLUMN_SUMS(rows)                                                      \
-    static void column_sums_##rows(const struct weighted_sums *s, int64_t r,   \
-                                   int64_t i)                                  \
+/* Computes elements `first` to `end` - 1 of a constant number of rows. */
+#define ROW_GROUP_SUMS(rows)                                                   \
+    static void row_group_sums_##rows(const struct weighted_sums *s,           \
+                                      int64_t r, int64_t first, int64_t end)   \
     {                                                                          \
-        int64_t n = s->n - i;                                                  \
-        if (n > 2 * LANES)                                                     \
-            block_sum(s, r, i, n - 2 * LANES, rows, 3);                        \
-        else if (n > LANES)                                                    \
-            block_sum(s, r, i, n - LANES, rows, 2);                            \
-        else                                                                   \
-            block_sum(s, r, i, n, rows, 1);                                    \
+        int64_t i = first;                                                     \
+        for (; i + VECTORS * LANES <= end; i += VECTORS * LANES)               \
+            block_sum(s, r, i, LANES, rows, VECTORS);                          \
+        if (end - i > 2 * LANES)                                               \
+            block_sum(s, r, i, end - i - 2 * LANES, rows, 3);                  \
+        else if (end - i > LANES)                                              \
+            block_sum(s, r, i, end - i - LANES, rows, 2);                      \
+        else if (end > i)                                                      \
+            block_sum(s, r, i, end - i, rows, 1);                              \
     }
 
 #if LANES != 8
-COLUMN_SUMS(8)
+ROW_GROUP_SUMS(8)
 #endif
-COLUMN_SUMS(4)
-COLUMN_SUMS(2)
-COLUMN_SUMS(1)
+ROW_GROUP_SUMS(4)
+ROW_GROUP_SUMS(2)
+ROW_GROUP_SUMS(1)
 
 static void weighted_sums(const struct weighted_sums *s)
 {
@@ -104,18 +109,18 @@ static void weighted_sums(const struct weighted_sums *s)
         row_sums(s);
         return;
     }
-    for (int64_t i = 0; i < s->n; i += VECTORS * LANES) {
-        int64_t r = 0;
+    for (int64_t i = 0; i < s->n; i += COLUMNS) {
+        int64_t r = 0, end = i + COLUMNS < s->n ? i + COLUMNS : s->n;
 #if LANES != 8
         for (; r + 8 <= s->rows; r += 8)
-            column_sums_8(s, r, i);
+            row_group_sums_8(s, r, i, end);
 #endif
         for (; r + 4 <= s->rows; r += 4)
-            column_sums_4(s, r, i);
+            row_group_sums_4(s, r, i, end);
         for (; r + 2 <= s->rows; r += 2)
-            column_sums_2(s, r, i);
+            row_group_sums_2(s, r, i, end);
         if (r < s->rows)
-            column_sums_1(s, r, i);
+            row_group_sums_1(s, r, i, end);
     }
 }
 
