@@ -61,7 +61,8 @@ struct direct_job {
     bool sums_in_out;  /* the sums are computed in the output */
     bool reads_weight; /* weights of a row are contiguous in the order of terms
                         */
-    int64_t sums_stride, sums_floats, tiles_floats, slot_floats, threads;
+    int64_t sums_stride, sums_floats, tile_stride, tiles_floats, slot_floats,
+        threads;
     float *slots;
     atomic_uchar *slot_taken; /* for each slot, 1 if it is in use */
 };

@@ -18,9 +18,11 @@
 #define MIN_ROWS 32
 /* Target size of the sums of a block, which stay in the L2 cache, and limits
  * of the size of a tile, which stays in the L1 cache. */
-#define SUMS_FLOATS 131072
-#define TILE_FLOATS 4096
+#define BLOCK_FLOATS 131072
 #define MIN_TILE_FLOATS 1024
+#define MAX_TILE_FLOATS 4096
+#define MIN_OUTPUTS 256
+#define MAX_OUTPUTS 4096
 #define PAGE_FLOATS 1024
 
 /* A block of the output. */
@@ -69,7 +71,7 @@ static void terms_add(const struct direct_job *job, struct direct_block *block,
     int64_t terms = 0;
     for (int64_t c = 0; c < range->channels; c++) {
         const float *input = range->input + c * problem->x.channel;
-        float *to = block->tiles + c * tile->floats;
+        float *to = block->tiles + c * job->tile_stride;
         if (job->reads_x) {
             x[terms++] = input + block->column;
             continue;
@@ -241,6 +243,25 @@ static bool terms_are_contiguous(const struct direct_job *job)
             problem->weight_channel == rows * columns);
 }
 
+/* Chooses blocks whose tiles and sums fit the caches.  Divides planes that are
+ * large enough so that each thread gets two blocks. */
+static void tile_choose(struct direct_job *job)
+{
+    const struct conv_problem *problem = &job->conv->problem;
+    const struct window_axis *axes = job->axes;
+    int64_t planes = problem->batch * problem->groups * axes[2].out;
+    int64_t taps = axes[0].kernel * axes[1].kernel;
+    int64_t channels = min64(max64(TERMS / taps, 1), problem->channels);
+    int64_t floats = BLOCK_FLOATS / max64(channels, 1);
+    int64_t outputs = BLOCK_FLOATS / problem->rows;
+    int64_t blocks = min64(ceil_div(2 * job->threads, planes),
+                           axes[0].out * axes[1].out / MIN_OUTPUTS);
+    window_tile_init(&job->tile, axes,
+                     min64(max64(floats, MIN_TILE_FLOATS), MAX_TILE_FLOATS),
+                     min64(max64(outputs, MIN_OUTPUTS), MAX_OUTPUTS),
+                     max64(blocks, 1));
+}
+
 /* Chooses the output channels of a block: equal parts of a group, and smaller
  * ones if the threads would not get two blocks each otherwise. */
 static void rows_choose(struct direct_job *job)
@@ -249,7 +270,7 @@ static void rows_choose(struct direct_job *job)
     int64_t blocks = problem->batch * problem->groups * job->axes[2].out *
                      job->tile.row_blocks * job->tile.column_blocks;
     int64_t max_rows = max64(
-        SUMS_FLOATS / (job->tile.rows.outputs * job->tile.pitch), MIN_ROWS);
+        BLOCK_FLOATS / (job->tile.rows.outputs * job->tile.pitch), MIN_ROWS);
     int64_t parts = max64(ceil_div(2 * job->threads, blocks),
                           ceil_div(problem->rows, max_rows));
     int64_t rows = max64(ceil_div(problem->rows, parts), MIN_ROWS);
@@ -287,9 +308,8 @@ uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv)
         .writes_out =
             out->axis[0] == 1 && conv_strides_are_flat(out, conv->out_lengths)};
     struct window_tile *tile = &job->tile;
-    int64_t tile_floats = max64(SUMS_FLOATS / problem->rows, MIN_TILE_FLOATS);
     axes_choose(job);
-    window_tile_init(tile, job->axes, min64(tile_floats, TILE_FLOATS));
+    tile_choose(job);
     rows_choose(job);
     int64_t taps = tile->rows.taps * tile->columns.taps;
     job->channels = min64(max64(TERMS / taps, 1), max64(problem->channels, 1));
@@ -301,7 +321,10 @@ uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv)
         job->sums_stride = out->channel;
     else
         job->sums_floats = job->rows * job->sums_stride;
-    job->tiles_floats = round_to_lines(job->channels * tile->floats);
+    /* An odd number of cache lines, so that tiles share no sets of the caches.
+     */
+    job->tile_stride = round_to_lines(tile->floats) | CACHE_LINE_FLOATS;
+    job->tiles_floats = job->channels * job->tile_stride;
     job->slot_floats = job->sums_floats + job->tiles_floats;
     if (!job->reads_weight)
         job->slot_floats += round_to_lines(job->rows * job->channels * taps);

@@ -23,10 +23,11 @@ static void tile_axis_set(struct tile_axis *axis, int64_t outputs, int64_t taps)
 
 /* Chooses the columns of a block and the taps that read a tile, for blocks of
  * one row. */
-static void columns_choose(struct window_tile *tile, int64_t max_floats)
+static void columns_choose(struct window_tile *tile, int64_t max_floats,
+                           int64_t max_outputs)
 {
     struct tile_axis *rows = &tile->rows, *columns = &tile->columns;
-    int64_t width = min64(columns->window->out, max_floats);
+    int64_t width = min64(columns->window->out, max_outputs);
     int64_t column_taps = min64(columns->window->kernel, TILE_TAPS);
     int64_t row_taps = min64(rows->window->kernel, TILE_TAPS / column_taps);
     for (;;) {
@@ -45,25 +46,33 @@ static void columns_choose(struct window_tile *tile, int64_t max_floats)
     }
 }
 
+/* Divides an axis of the output into blocks of equal length and at most `max`
+ * elements, and a multiple of `multiple` blocks.  Returns the length. */
+static int64_t block_length(int64_t length, int64_t max, int64_t multiple)
+{
+    int64_t blocks = ceil_div(length, max);
+    return ceil_div(length, ceil_div(blocks, multiple) * multiple);
+}
+
 void window_tile_init(struct window_tile *out, const struct window_axis *axes,
-                      int64_t max_floats)
+                      int64_t max_floats, int64_t max_outputs, int64_t multiple)
 {
     struct tile_axis *rows = &out->rows, *columns = &out->columns;
     rows->window = &axes[1];
     columns->window = &axes[0];
-    columns_choose(out, max_floats);
-    /* Blocks of equal width. */
-    int64_t blocks = ceil_div(axes[0].out, columns->outputs);
-    tile_axis_set(columns, ceil_div(axes[0].out, blocks), columns->taps);
+    columns_choose(out, max_floats, max_outputs);
+    int64_t width = block_length(axes[0].out, columns->outputs,
+                                 axes[1].out == 1 ? multiple : 1);
+    tile_axis_set(columns, width, columns->taps);
     out->pitch = columns->extent;
     out->column_blocks = ceil_div(axes[0].out, columns->outputs);
     if (out->column_blocks == 1) {
         int64_t extent =
             max_floats / (rows->phases * columns->phases * columns->extent);
         int64_t height = min64(extent - rows->extent + 1, axes[1].out);
-        /* Blocks of equal height. */
-        height = ceil_div(axes[1].out, ceil_div(axes[1].out, height));
-        tile_axis_set(rows, height, rows->taps);
+        height = max64(min64(height, max_outputs / out->pitch), 1);
+        tile_axis_set(rows, block_length(axes[1].out, height, multiple),
+                      rows->taps);
     }
     out->floats = rows->phases * rows->extent * columns->phases * out->pitch;
     out->row_blocks = ceil_div(axes[1].out, rows->outputs);

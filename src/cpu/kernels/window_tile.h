@@ -43,11 +43,16 @@ struct tile_position {
     int64_t row, column, row_tap, column_tap;
 };
 
-/* Chooses blocks and taps so that tiles have at most max_floats elements, which
- * must be at least 64.  A block has either one row or all columns.  `axes` has
- * the axis of the columns first, and must outlive the tile. */
+/* Chooses blocks and taps so that tiles have at most max_floats elements, and
+ * blocks at most max_outputs outputs, including the unused elements after rows,
+ * unless a block has one row.  Both limits must be at least 64.  The number of
+ * blocks along the axis that is divided is a multiple of `multiple`, except for
+ * rows of several blocks.  A block has
+ * either one row or all columns.  `axes` has the axis of the columns first, and
+ * must outlive the tile. */
 void window_tile_init(struct window_tile *out, const struct window_axis *axes,
-                      int64_t max_floats);
+                      int64_t max_floats, int64_t max_outputs,
+                      int64_t multiple);
 
 /* Writes the elements that blocks at `position` read, or `padding` for elements
  * outside of the input, to the tile `to`.  `strides` has those of the input in
