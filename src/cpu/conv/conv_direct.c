@@ -21,9 +21,10 @@
 #define BLOCK_FLOATS 131072
 #define MIN_TILE_FLOATS 1024
 #define MAX_TILE_FLOATS 4096
-#define MIN_OUTPUTS 256
+#define MIN_OUTPUTS 192
 #define MAX_OUTPUTS 4096
 #define PAGE_FLOATS 1024
+#define FEW 16
 
 /* A block of the output. */
 struct direct_block {
@@ -258,7 +259,7 @@ static void tile_choose(struct direct_job *job)
                            axes[0].out * axes[1].out / MIN_OUTPUTS);
     window_tile_init(&job->tile, axes,
                      min64(max64(floats, MIN_TILE_FLOATS), MAX_TILE_FLOATS),
-                     min64(max64(outputs, MIN_OUTPUTS), MAX_OUTPUTS),
+                     min64(max64(outputs, MIN_TILE_FLOATS), MAX_OUTPUTS),
                      max64(blocks, 1));
 }
 
@@ -295,7 +296,8 @@ static void axes_choose(struct direct_job *job)
     job->axes[0].in = job->axes[0].out = problem->columns;
     job->axes[1] = job->axes[2] = one;
     job->reads_x =
-        problem->x.axis[0] == 1 && problem->x.channel % PAGE_FLOATS != 0;
+        problem->x.axis[0] == 1 &&
+        (problem->rows <= FEW || problem->x.channel % PAGE_FLOATS != 0);
 }
 
 uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv)

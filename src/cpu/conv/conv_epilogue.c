@@ -9,6 +9,9 @@
 /* If more output channels share the windows, and weighted_sums is not fast, a
  * product of matrices is faster. */
 #define MAX_DIRECT_ROWS 4
+/* If the matrix of patches has fewer columns and is the input, a product of
+ * matrices is faster. */
+#define MIN_DIRECT_COLUMNS 8
 
 bool conv_init(struct conv *out, const struct work *work)
 {
@@ -32,7 +35,9 @@ bool conv_init(struct conv *out, const struct work *work)
     out->uses_gemm =
         problem->depth > 0 &&
         (problem->is_transposed ||
-         (problem->rows > MAX_DIRECT_ROWS && !out->kernels->sums_are_fast));
+         (problem->rows > MAX_DIRECT_ROWS && !out->kernels->sums_are_fast) ||
+         (problem->columns < MIN_DIRECT_COLUMNS &&
+          conv_windows_are_elements(problem)));
     return shape_elements(work->outputs[0]->rank, work->outputs[0]->shape) > 0;
 }
 
