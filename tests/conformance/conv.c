@@ -239,7 +239,17 @@ static const struct conv_form forms[] = {
      DENSE,
      DENSE},
     {SOME, S(1, 2, 5000), 2, 2, {3}, {{1}, {1}, {1}, {1}}, DENSE, DENSE, DENSE},
-    /* Windows of one element: channels that are a page apart; one output. */
+    /* Windows of one element: several blocks; channels that are a page apart;
+     * one output. */
+    {SOME,
+     S(1, 9, 23, 29),
+     20,
+     1,
+     {1, 1},
+     {{1, 1}, {1, 1}},
+     DENSE,
+     DENSE,
+     DENSE},
     {SOME,
      S(1, 9, 32, 32),
      20,
