@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions.  There are two algorithms: conv_direct.c sums up the windows,
- * and conv_gemm.c multiplies matrices with the CBLAS.  launch.c selects one and
- * allocates the workspace.  Callable from any thread. */
+ * and conv_gemm.c multiplies matrices with the CBLAS.  conv_init selects one,
+ * and launch.c allocates the workspace.  Callable from any thread. */
 #ifndef TANDEM_CPU_CONV_CONV_H
 #define TANDEM_CPU_CONV_CONV_H
 
@@ -51,18 +51,18 @@ void conv_epilogue(const struct conv *conv, float *y, int64_t image,
  * floats. */
 struct direct_job {
     const struct conv *conv;
-    struct window_axis axes[MAX_SPATIAL_AXES];
+    struct window_axis axes[MAX_SPATIAL_AXES]; /* merged if possible */
     struct window_tile tile;
     int64_t rows; /* maximum output channels of a block */
     int64_t row_blocks;
-    int64_t channels;  /* maximum input channels per call of weighted_sums */
-    bool writes_out;   /* the outputs of a plane are contiguous */
-    bool reads_x;      /* the sums read the input, not tiles */
-    bool sums_in_out;  /* the sums are computed in the output */
-    bool reads_weight; /* weights of a row are contiguous in the order of terms
-                        */
-    int64_t sums_stride, sums_floats, tile_stride, tiles_floats, slot_floats,
-        threads;
+    int64_t channels;    /* maximum input channels per call of weighted_sums */
+    bool writes_out;     /* the outputs of a plane are contiguous */
+    bool reads_x;        /* the sums read the input, not tiles */
+    bool sums_in_out;    /* the sums are computed in the output */
+    bool reads_weight;   /* the sums read the weight, not copies of its rows */
+    int64_t sums_stride; /* between the sums of two output channels */
+    int64_t tile_stride; /* between the tiles of two input channels */
+    int64_t sums_floats, tiles_floats, slot_floats, threads;
     float *slots;
     atomic_uchar *slot_taken; /* for each slot, 1 if it is in use */
 };

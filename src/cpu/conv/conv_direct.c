@@ -16,15 +16,21 @@
 #define TERMS 256
 /* Blocks have at least this many output channels, or all. */
 #define MIN_ROWS 32
-/* Target size of the sums of a block, which stay in the L2 cache, and limits
- * of the size of a tile, which stays in the L1 cache. */
+/* Target size of the sums of a block, and of its tiles, which stay in the L2
+ * cache. */
 #define BLOCK_FLOATS 131072
-#define MIN_TILE_FLOATS 1024
-#define MAX_TILE_FLOATS 4096
+/* Limits of the size of a tile, and of the outputs of a block in one channel.
+ * The largest ones stay in the L1 cache. */
+#define MIN_PLANE_FLOATS 1024
+#define MAX_PLANE_FLOATS 4096
+/* A plane is divided among threads if each part has at least this many outputs.
+ */
 #define MIN_OUTPUTS 192
-#define MAX_OUTPUTS 4096
+/* If input channels are a multiple of PAGE_FLOATS apart, they share few sets of
+ * the caches.  Copying them to tiles is faster if more than MAX_PAGE_ROWS
+ * output channels read them. */
 #define PAGE_FLOATS 1024
-#define FEW 16
+#define MAX_PAGE_ROWS 16
 
 /* A block of the output. */
 struct direct_block {
@@ -39,7 +45,7 @@ struct direct_block {
 
 /* Input channels and taps of a call of weighted_sums. */
 struct term_range {
-    int64_t channel, channels;
+    int64_t channels;
     struct tile_position position; /* first taps */
     int64_t row_taps, column_taps;
     const float *input;  /* first input channel at the tap along axis 2 */
@@ -113,7 +119,6 @@ static void plane_add(const struct direct_job *job, struct direct_block *block,
         for (int64_t j = 0; j < columns->window->kernel; j += columns->taps)
             for (int64_t c = 0; c < problem->channels; c += job->channels) {
                 struct term_range range = {
-                    .channel = c,
                     .channels = min64(job->channels, problem->channels - c),
                     .position = {block->row, block->column, i, j},
                     .row_taps = min64(rows->taps, rows->window->kernel - i),
@@ -244,8 +249,8 @@ static bool terms_are_contiguous(const struct direct_job *job)
             problem->weight_channel == rows * columns);
 }
 
-/* Chooses blocks whose tiles and sums fit the caches.  Divides planes that are
- * large enough so that each thread gets two blocks. */
+/* Chooses blocks whose tiles and sums fit the caches.  Divides large planes so
+ * that each thread gets two blocks. */
 static void tile_choose(struct direct_job *job)
 {
     const struct conv_problem *problem = &job->conv->problem;
@@ -258,8 +263,8 @@ static void tile_choose(struct direct_job *job)
     int64_t blocks = min64(ceil_div(2 * job->threads, planes),
                            axes[0].out * axes[1].out / MIN_OUTPUTS);
     window_tile_init(&job->tile, axes,
-                     min64(max64(floats, MIN_TILE_FLOATS), MAX_TILE_FLOATS),
-                     min64(max64(outputs, MIN_TILE_FLOATS), MAX_OUTPUTS),
+                     min64(max64(floats, MIN_PLANE_FLOATS), MAX_PLANE_FLOATS),
+                     min64(max64(outputs, MIN_PLANE_FLOATS), MAX_PLANE_FLOATS),
                      max64(blocks, 1));
 }
 
@@ -281,8 +286,7 @@ static void rows_choose(struct direct_job *job)
 
 /* If every window is one element at the position of the output, and the spatial
  * axes can be merged, treats them as one axis.  The sums then read the input in
- * place, unless its channels are a multiple of a page apart, so that they would
- * share few sets of the caches. */
+ * place. */
 static void axes_choose(struct direct_job *job)
 {
     const struct conv_problem *problem = &job->conv->problem;
@@ -296,8 +300,8 @@ static void axes_choose(struct direct_job *job)
     job->axes[0].in = job->axes[0].out = problem->columns;
     job->axes[1] = job->axes[2] = one;
     job->reads_x =
-        problem->x.axis[0] == 1 &&
-        (problem->rows <= FEW || problem->x.channel % PAGE_FLOATS != 0);
+        problem->x.axis[0] == 1 && (problem->rows <= MAX_PAGE_ROWS ||
+                                    problem->x.channel % PAGE_FLOATS != 0);
 }
 
 uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv)
@@ -323,7 +327,7 @@ uint64_t conv_direct_prepare(struct direct_job *job, const struct conv *conv)
         job->sums_stride = out->channel;
     else
         job->sums_floats = job->rows * job->sums_stride;
-    /* An odd number of cache lines, so that tiles share no sets of the caches.
+    /* An odd number of cache lines, so that tiles use all sets of the caches.
      */
     job->tile_stride = round_to_lines(tile->floats) | CACHE_LINE_FLOATS;
     job->tiles_floats = job->channels * job->tile_stride;

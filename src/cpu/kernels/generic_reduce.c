@@ -209,19 +209,34 @@ static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
 
 /* ---- windows ------------------------------------------------------------ */
 
+/* Computes `lanes` elements of weighted_sums from row r and element i on.
+ * Inlined for constant numbers of lanes, so that the compiler can use vectors.
+ */
+static inline __attribute__((always_inline)) void
+lanes_sum(const struct weighted_sums *sums, int64_t r, int64_t i,
+          const int lanes)
+{
+    float *y = sums->y + r * sums->y_stride + i, sum[32] = {0};
+    const float *w = sums->w + r * sums->w_stride;
+    for (int64_t t = 0; t < sums->terms; t++)
+        for (int j = 0; j < lanes; j++)
+            sum[j] += w[t] * sums->x[t][i + j];
+    for (int j = 0; j < lanes; j++)
+        y[j] =
+            sum[j] +
+            (sums->start != NULL ? sums->start[r * sums->start_stride] : y[j]);
+}
+
 static void weighted_sums(const struct weighted_sums *sums)
 {
     for (int64_t r = 0; r < sums->rows; r++) {
-        float *y = sums->y + r * sums->y_stride;
-        const float *w = sums->w + r * sums->w_stride;
-        for (int64_t i = 0; i < sums->n; i++) {
-            float sum = 0;
-            for (int64_t t = 0; t < sums->terms; t++)
-                sum += w[t] * sums->x[t][i];
-            y[i] = (sums->start != NULL ? sums->start[r * sums->start_stride]
-                                        : y[i]) +
-                   sum;
-        }
+        int64_t i = 0;
+        for (; i + 32 <= sums->n; i += 32)
+            lanes_sum(sums, r, i, 32);
+        for (; i + 8 <= sums->n; i += 8)
+            lanes_sum(sums, r, i, 8);
+        for (; i < sums->n; i++)
+            lanes_sum(sums, r, i, 1);
     }
 }
 
