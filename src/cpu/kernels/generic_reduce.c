@@ -240,6 +240,17 @@ static void weighted_sums(const struct weighted_sums *sums)
     }
 }
 
+static void row_maxima(float *y, const float *const *x, int64_t terms,
+                       int64_t n, bool accumulates)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float best = accumulates ? y[i] : -INFINITY;
+        for (int64_t t = 0; t < terms; t++)
+            best = !(x[t][i] <= best) && best == best ? x[t][i] : best;
+        y[i] = best;
+    }
+}
+
 static void copy_rows(float *y, int64_t y_stride, const float *x,
                       int64_t x_stride, int64_t rows, int64_t n)
 {
@@ -287,6 +298,7 @@ void kernels_generic(struct kernels *table)
         .square_about = row_square_about,
         .norm_row = row_norm,
         .weighted_sums = weighted_sums,
+        .row_maxima = row_maxima,
         .copy_rows = copy_rows,
         .deinterleave = deinterleave,
         .column_max = column_max,

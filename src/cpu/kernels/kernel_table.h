@@ -127,6 +127,10 @@ struct kernels {
     /* True if weighted_sums is faster than a product of matrices by the CBLAS.
      */
     bool sums_are_fast;
+    /* Stores y[i] = the maximum of x[t][i] for t < terms, and of the old y[i] if
+     * `accumulates` is true.  The maximum with NaN is NaN. */
+    void (*row_maxima)(float *y, const float *const *x, int64_t terms,
+                       int64_t n, bool accumulates);
     /* Copies rows of n elements.  The strides are in elements.  Rows of `y` may
      * overlap rows of `x` if no element of `y` is after its source. */
     void (*copy_rows)(float *y, int64_t y_stride, const float *x,

@@ -2,12 +2,16 @@
 /* SIMD kernels of operators that slide windows over the input. */
 #include "config.h"
 
+#include <math.h>
+
 #include "cpu/simd/simd_kernels.h"
 
 /* Sums that are computed together: of ROW_VECTORS vectors of one row, or of
  * VECTORS vectors of up to 8 rows (4 with AVX2, which has 16 registers). */
 #define ROW_VECTORS 8
 #define VECTORS 3
+/* Vectors of maxima that are computed together. */
+#define MAX_VECTORS 4
 /* Columns that are computed for all rows before the next ones, so that the
  * elements of `x` stay in the L1 cache. */
 #define COLUMNS (2 * VECTORS * LANES)
@@ -124,6 +128,36 @@ static void weighted_sums(const struct weighted_sums *s)
     }
 }
 
+/* Computes `vectors` vectors of row_maxima from y[i] on.  The vectors have n
+ * lanes, or all if n >= LANES. */
+static inline __attribute__((always_inline)) void
+vectors_max(float *y, const float *const *x, int64_t terms, int64_t i,
+            int64_t n, bool accumulates, const int vectors)
+{
+    vf best[MAX_VECTORS];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        best[v] =
+            accumulates ? lanes_load(y + i + v * LANES, n) : vf_set(-INFINITY);
+    for (int64_t t = 0; t < terms; t++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            best[v] = vf_max(best[v], lanes_load(x[t] + i + v * LANES, n));
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+        lanes_store(y + i + v * LANES, n, best[v]);
+}
+
+static void row_maxima(float *y, const float *const *x, int64_t terms,
+                       int64_t n, bool accumulates)
+{
+    int64_t i = 0;
+    for (; i + MAX_VECTORS * LANES <= n; i += MAX_VECTORS * LANES)
+        vectors_max(y, x, terms, i, LANES, accumulates, MAX_VECTORS);
+    for (; i < n; i += LANES)
+        vectors_max(y, x, terms, i, n - i, accumulates, 1);
+}
+
 static void copy_rows(float *y, int64_t y_stride, const float *x,
                       int64_t x_stride, int64_t rows, int64_t n)
 {
@@ -147,6 +181,7 @@ void ISA(window_kernels)(struct kernels *table)
 {
     table->weighted_sums = weighted_sums;
     table->sums_are_fast = true;
+    table->row_maxima = row_maxima;
     table->copy_rows = copy_rows;
     table->deinterleave = deinterleave;
 }
