@@ -169,10 +169,7 @@ static const struct conv_form forms[] = {
      DENSE,
      DENSE,
      DENSE},
-    /* Edges of tiles: padding larger than the window, odd widths, strides
-     * larger than the window, dilations and strides together, many taps, planes
-     * and rows of several blocks, channels that are a page apart, one column.
-     */
+    /* Depthwise convolutions whose rows begin and end at odd positions. */
     {ALWAYS,
      S(2, 5, 11, 9),
      5,
@@ -622,9 +619,9 @@ static void window_draw(struct call *call, struct conv_form *form, uint32_t i)
 
 static void draw(struct call *call, const struct block *block)
 {
-    static const uint32_t activations[] = {TANDEM_OP_INVALID, TANDEM_OP_INVALID,
-                                           TANDEM_OP_RELU,    TANDEM_OP_SWISH,
-                                           TANDEM_OP_CLIP,    TANDEM_OP_MISH};
+    static const uint32_t activations[] = {
+        TANDEM_OP_INVALID, TANDEM_OP_INVALID, TANDEM_OP_RELU,
+        TANDEM_OP_SWISH,   TANDEM_OP_CLIP,    TANDEM_OP_MISH};
     static const int64_t no_padding[SPATIAL] = {0};
     struct random *random = call->random;
     struct conv_form form = {.group = 1};

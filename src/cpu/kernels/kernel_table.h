@@ -35,18 +35,15 @@ typedef void (*row_fn)(const struct row *row);
  * implements in its own row functions, as X(id, name). */
 #define ROWS_OF_ALL_LEVELS(X)                                                  \
     X(ADD, add)                                                                \
-    X(SUB, sub)                                                                \
-    X(MUL, mul)                                                                \
-    X(DIV, div) X(POW, pow) X(MIN, min) X(MAX, max) X(PRELU, prelu)            \
-        X(WHERE, where) X(FMA, fma) X(RELU_GRAD, relu_grad)
+    X(SUB, sub) X(MUL, mul) X(DIV, div) X(POW, pow) X(MIN, min) X(MAX, max)    \
+        X(PRELU, prelu) X(WHERE, where) X(FMA, fma) X(RELU_GRAD, relu_grad)
 /* Lists vectorized_loops.h's operators with bool results, as X(id, name). */
 #define BOOL_ROWS(X)                                                           \
     X(EQUAL, equal)                                                            \
-    X(NOT_EQUAL, not_equal)                                                    \
-    X(LESS, less)                                                              \
-    X(LESS_EQUAL, less_equal) X(GREATER, greater)                              \
-        X(GREATER_EQUAL, greater_equal) X(AND, and) X(OR, or) X(XOR, xor)      \
-            X(NOT, not ) X(IS_NAN, isnan) X(IS_INF, isinf)
+    X(NOT_EQUAL, not_equal) X(LESS, less) X(LESS_EQUAL, less_equal)            \
+        X(GREATER, greater) X(GREATER_EQUAL, greater_equal) X(AND, and)        \
+            X(OR, or) X(XOR, xor) X(NOT, not ) X(IS_NAN, isnan)                \
+                X(IS_INF, isinf)
 
 /* Passed as X to the lists above: stores the function row_<name> in `rows`. */
 #define ROW_FILL(number, name) rows[TANDEM_OP_##number] = row_##name;
@@ -124,11 +121,9 @@ struct kernels {
                      const float *scale, const float *bias);
 
     void (*weighted_sums)(const struct weighted_sums *sums);
-    /* True if weighted_sums is faster than a product of matrices by the CBLAS.
-     */
-    bool sums_are_fast;
-    /* Stores y[i] = the maximum of x[t][i] for t < terms, and of the old y[i] if
-     * `accumulates` is true.  The maximum with NaN is NaN. */
+    bool sums_are_fast; /* faster than a product of matrices by the CBLAS */
+    /* Stores y[i] = the maximum of x[t][i] for t < terms, and of the old y[i]
+     * if `accumulates` is true.  The maximum with NaN is NaN. */
     void (*row_maxima)(float *y, const float *const *x, int64_t terms,
                        int64_t n, bool accumulates);
     /* Copies rows of n elements.  The strides are in elements.  Rows of `y` may
