@@ -233,20 +233,23 @@ static enum tandem_status conv_class_run(const struct work *work)
 {
     struct conv conv;
     struct conv_job job;
+    struct direct_job direct;
     struct tandem_buffer *workspace;
     if (!conv_init(&conv, work))
         return TANDEM_OK;
-    if (!conv.uses_gemm) {
-        conv_direct_run(&conv);
-        return TANDEM_OK;
-    }
-    enum tandem_status status = blas_ready();
-    if (status == TANDEM_OK)
-        status = memory_alloc(work->device, conv_gemm_prepare(&job, &conv),
-                              &workspace);
+    enum tandem_status status = conv.uses_gemm ? blas_ready() : TANDEM_OK;
     if (status != TANDEM_OK)
         return status;
-    conv_gemm_run(&job, workspace->base);
+    status = memory_alloc(work->device,
+                          conv.uses_gemm ? conv_gemm_prepare(&job, &conv)
+                                         : conv_direct_prepare(&direct, &conv),
+                          &workspace);
+    if (status != TANDEM_OK)
+        return status;
+    if (conv.uses_gemm)
+        conv_gemm_run(&job, workspace->base);
+    else
+        conv_direct_run(&direct, workspace->base);
     memory_free(workspace);
     return TANDEM_OK;
 }

@@ -6,9 +6,12 @@
 #include "cpu/conv/conv.h"
 #include "cpu/kernels/elementwise.h"
 
-/* If more output channels share the windows, a product of matrices is faster.
- */
+/* If more output channels share the windows, and weighted_sums is not fast, a
+ * product of matrices is faster. */
 #define MAX_DIRECT_ROWS 4
+/* If the matrix of patches has fewer columns and is the input, a product of
+ * matrices is faster. */
+#define MIN_DIRECT_COLUMNS 8
 
 bool conv_init(struct conv *out, const struct work *work)
 {
@@ -29,9 +32,24 @@ bool conv_init(struct conv *out, const struct work *work)
         out->residual = tensor_data(problem->residual_tensor);
     for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++)
         out->out_lengths[i] = problem->window.axis[i].out;
-    out->uses_gemm = problem->depth > 0 && (problem->is_transposed ||
-                                            problem->rows > MAX_DIRECT_ROWS);
+    out->uses_gemm =
+        problem->depth > 0 &&
+        (problem->is_transposed ||
+         (problem->rows > MAX_DIRECT_ROWS && !out->kernels->sums_are_fast) ||
+         (problem->columns < MIN_DIRECT_COLUMNS &&
+          conv_windows_are_elements(problem)));
     return shape_elements(work->outputs[0]->rank, work->outputs[0]->shape) > 0;
+}
+
+bool conv_windows_are_elements(const struct conv_problem *problem)
+{
+    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
+        const struct window_axis *axis = &problem->window.axis[i];
+        if (axis->kernel != 1 || axis->stride != 1 || axis->begin != 0 ||
+            axis->in != axis->out)
+            return false;
+    }
+    return true;
 }
 
 void conv_copy(const struct conv *conv, enum conv_copy direction, float *block,
@@ -55,18 +73,22 @@ void conv_copy(const struct conv *conv, enum conv_copy direction, float *block,
     }
 }
 
+void conv_bias_add(const struct conv *conv, float *y, int64_t channel,
+                   int64_t n)
+{
+    struct row row = {.n = n, .constants = 2, .in = {y}, .out = {y}};
+    if (conv->bias == NULL)
+        return;
+    row.in[1] = conv->bias + channel * conv->problem.bias_stride;
+    conv->kernels->rows[TANDEM_OP_ADD](&row);
+}
+
 void conv_epilogue(const struct conv *conv, float *y, int64_t image,
                    int64_t channel, int64_t first, int64_t n, float *space)
 {
     const struct conv_problem *problem = &conv->problem;
     uint32_t activation = problem->activation.op;
     struct row row = {.n = n, .in = {y}, .out = {y}, .params = &conv->params};
-    if (conv->bias != NULL) {
-        row.in[1] = conv->bias + channel * problem->bias_stride;
-        row.constants = 2;
-        conv->kernels->rows[TANDEM_OP_ADD](&row);
-        row.constants = 0;
-    }
     if (conv->residual != NULL) {
         const struct conv_strides *strides = &problem->residual;
         /* The copy only reads the residual. */

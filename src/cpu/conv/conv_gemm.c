@@ -173,9 +173,12 @@ static void block_run(const struct conv_job *job,
     if (block->rows == 1)
         product.c_ld = block->columns;
     blas_multiply(&product);
-    for (int64_t i = 0; i < block->rows; i++)
-        conv_epilogue(conv, product.c + i * product.c_ld, block->image,
-                      channel + i, block->column, block->columns, space);
+    for (int64_t i = 0; i < block->rows; i++) {
+        float *row = product.c + i * product.c_ld;
+        conv_bias_add(conv, row, channel + i, block->columns);
+        conv_epilogue(conv, row, block->image, channel + i, block->column,
+                      block->columns, space);
+    }
     if (!job->writes_out)
         block_store(job, block, c);
 }
@@ -203,24 +206,11 @@ static void blocks_run(const void *context, int64_t first, int64_t end)
 
 /* ---- preparation -------------------------------------------------------- */
 
-/* Returns true if every window is one element at the position of the output, so
- * that the input is the matrix of the patches. */
-static bool windows_are_elements(const struct conv_problem *problem)
-{
-    for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
-        const struct window_axis *axis = &problem->window.axis[i];
-        if (axis->kernel != 1 || axis->stride != 1 || axis->begin != 0 ||
-            axis->in != axis->out)
-            return false;
-    }
-    return true;
-}
-
 static void input_layout_choose(struct conv_job *job)
 {
     const struct conv_problem *problem = &job->conv->problem;
     const struct conv_strides *x = &problem->x;
-    if (!windows_are_elements(problem) ||
+    if (!conv_windows_are_elements(problem) ||
         !conv_strides_are_flat(x, job->conv->out_lengths))
         return;
     job->x_is_transposed = x->channel == 1 && x->axis[0] != 1;

@@ -207,6 +207,65 @@ static void transpose4(uint32_t *y, int64_t y_stride, const uint32_t *x,
             y[j * y_stride + i] = x[i * x_stride + j];
 }
 
+/* ---- windows ------------------------------------------------------------ */
+
+/* Computes `lanes` elements of weighted_sums from row r and element i on.
+ * Inlined for constant numbers of lanes, so that the compiler can use vectors.
+ */
+static inline __attribute__((always_inline)) void
+lanes_sum(const struct weighted_sums *sums, int64_t r, int64_t i,
+          const int lanes)
+{
+    float *y = sums->y + r * sums->y_stride + i, sum[32] = {0};
+    const float *w = sums->w + r * sums->w_stride;
+    for (int64_t t = 0; t < sums->terms; t++)
+        for (int j = 0; j < lanes; j++)
+            sum[j] += w[t] * sums->x[t][i + j];
+    for (int j = 0; j < lanes; j++)
+        y[j] =
+            sum[j] +
+            (sums->start != NULL ? sums->start[r * sums->start_stride] : y[j]);
+}
+
+static void weighted_sums(const struct weighted_sums *sums)
+{
+    for (int64_t r = 0; r < sums->rows; r++) {
+        int64_t i = 0;
+        for (; i + 32 <= sums->n; i += 32)
+            lanes_sum(sums, r, i, 32);
+        for (; i + 8 <= sums->n; i += 8)
+            lanes_sum(sums, r, i, 8);
+        for (; i < sums->n; i++)
+            lanes_sum(sums, r, i, 1);
+    }
+}
+
+static void row_maxima(float *y, const float *const *x, int64_t terms,
+                       int64_t n, bool accumulates)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float best = accumulates ? y[i] : -INFINITY;
+        for (int64_t t = 0; t < terms; t++)
+            best = !(x[t][i] <= best) && best == best ? x[t][i] : best;
+        y[i] = best;
+    }
+}
+
+static void copy_rows(float *y, int64_t y_stride, const float *x,
+                      int64_t x_stride, int64_t rows, int64_t n)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memmove(y + i * y_stride, x + i * x_stride, (size_t)n * sizeof *y);
+}
+
+static void deinterleave(float *even, float *odd, const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        even[i] = x[2 * i];
+        odd[i] = x[2 * i + 1];
+    }
+}
+
 /* ---- 16 bits ------------------------------------------------------------ */
 
 #define ROW16(name, to_type, from_type, convert)                               \
@@ -238,6 +297,10 @@ void kernels_generic(struct kernels *table)
         .shift_row = row_shift,
         .square_about = row_square_about,
         .norm_row = row_norm,
+        .weighted_sums = weighted_sums,
+        .row_maxima = row_maxima,
+        .copy_rows = copy_rows,
+        .deinterleave = deinterleave,
         .column_max = column_max,
         .column_min = column_min,
         .column_argmax = column_argmax,

@@ -74,6 +74,18 @@ typedef void (*column_sum_fn)(const float *x, int64_t rows, int64_t stride,
 typedef void (*column_find_fn)(const float *x, int64_t rows, int64_t stride,
                                int64_t columns, float *best, float *found);
 
+/* Arguments of a kernel that stores
+ * y[r * y_stride + i] = start[r * start_stride] + the sum of
+ * w[r * w_stride + t] * x[t][i] for t < terms, for r < rows and i < n.  If
+ * `start` is NULL, adds the sum to the element of `y`. */
+struct weighted_sums {
+    int64_t rows, terms, n;
+    float *y;
+    const float *start, *w;
+    int64_t y_stride, start_stride, w_stride;
+    const float *const *x;
+};
+
 struct kernels {
     const char *name;
     row_fn rows[TANDEM_OP_ID_END]; /* of f32 and bool, indexed by operator */
@@ -108,9 +120,18 @@ struct kernels {
     bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
-    /* Adds to each y[i] the sum of w[t] * x[t][i * step] for t < terms. */
-    void (*weighted_sum)(float *y, const float *const *x, const float *w,
-                         int64_t terms, int64_t n, int64_t step);
+    void (*weighted_sums)(const struct weighted_sums *sums);
+    bool sums_are_fast; /* faster than a product of matrices by the CBLAS */
+    /* Stores y[i] = the maximum of x[t][i] for t < terms, and of the old y[i]
+     * if `accumulates` is true.  The maximum with NaN is NaN. */
+    void (*row_maxima)(float *y, const float *const *x, int64_t terms,
+                       int64_t n, bool accumulates);
+    /* Copies rows of n elements.  The strides are in elements.  Rows of `y` may
+     * overlap rows of `x` if no element of `y` is after its source. */
+    void (*copy_rows)(float *y, int64_t y_stride, const float *x,
+                      int64_t x_stride, int64_t rows, int64_t n);
+    /* Stores even[i] = x[2 * i] and odd[i] = x[2 * i + 1] for i < n. */
+    void (*deinterleave)(float *even, float *odd, const float *x, int64_t n);
 
     /* These functions combine `rows` rows into one accumulator per column. */
     column_fn column_max, column_min, column_product;

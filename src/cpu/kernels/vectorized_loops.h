@@ -100,51 +100,8 @@ static void i64_any_bf16(void *to, const void *from, int64_t n)
 
 static const dense_cast_fn casts[CAST_SOURCES][CAST_TARGETS] = CAST_TABLE;
 
-/* ---- convolution -------------------------------------------------------- */
-
-/* Adds the weighted sums to `lanes` elements from y[i] on.  Inlined for each
- * number of lanes and step, so that the compiler can use vectors. */
-static inline __attribute__((always_inline)) void
-add_weighted_lanes(float *restrict y, const float *const *x, const float *w,
-                   int64_t terms, int64_t i, int64_t step, const int lanes)
-{
-    float sum[32] = {0};
-    for (int64_t t = 0; t < terms; t++) {
-        const float *from = x[t] + i * step;
-        for (int j = 0; j < lanes; j++)
-            sum[j] += w[t] * from[j * step];
-    }
-    for (int j = 0; j < lanes; j++)
-        y[i + j] += sum[j];
-}
-
-static inline __attribute__((always_inline)) void
-add_weighted(float *restrict y, const float *const *x, const float *w,
-             int64_t terms, int64_t n, int64_t step)
-{
-    int64_t i = 0;
-    for (; i + 32 <= n; i += 32)
-        add_weighted_lanes(y, x, w, terms, i, step, 32);
-    for (; i + 8 <= n; i += 8)
-        add_weighted_lanes(y, x, w, terms, i, step, 8);
-    for (; i < n; i++)
-        add_weighted_lanes(y, x, w, terms, i, step, 1);
-}
-
-static void row_weighted_sum(float *y, const float *const *x, const float *w,
-                             int64_t terms, int64_t n, int64_t step)
-{
-    if (step == 1)
-        add_weighted(y, x, w, terms, n, 1);
-    else if (step == 2)
-        add_weighted(y, x, w, terms, n, 2);
-    else
-        add_weighted(y, x, w, terms, n, step);
-}
-
 static void loop_kernels(struct kernels *table)
 {
-    table->weighted_sum = row_weighted_sum;
 #ifndef TANDEM_SIMD_AVX512
     row_fn *rows = table->rows;
     BOOL_ROWS(ROW_FILL)

@@ -15,5 +15,6 @@ void ISA(kernels)(struct kernels *table)
     ISA(optimizer_kernels)(table);
     ISA(reduce_kernels)(table);
     ISA(column_kernels)(table);
+    ISA(window_kernels)(table);
     loop_kernels(table);
 }

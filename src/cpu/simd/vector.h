@@ -25,6 +25,8 @@
  *   vm_load_bytes   a mask that is set in lanes whose byte is not 0
  *   vf_scale   x * 2^n, for an integer n from -126 to 129
  *   vd_low, vd_high   the lower and the upper half of a vf, converted to f64
+ *   vf_even, vf_odd   the elements with even or odd positions of `a`, followed
+ *              by those of `b`
  *   vf_transpose   transposes a square of LANES x LANES elements.  AVX-512
  *              has none, because it uses the transpose kernel of AVX2.
  *   SLEEF1(name), SLEEF_POW   the functions `name` and pow of the SLEEF

@@ -109,6 +109,16 @@ static inline vd vd_high(vf x)
 {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
 }
+static inline vf vf_even(vf a, vf b)
+{
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+static inline vf vf_odd(vf a, vf b)
+{
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
 /* Transposes in three steps: swaps single elements between rows, then pairs of
  * elements, and then halves of rows. */
 static inline void vf_transpose(vf *r)

@@ -96,5 +96,21 @@ static inline vd vd_high(vf x)
 {
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
 }
+static inline vf vf_even(vf a, vf b)
+{
+    return _mm512_permutex2var_ps(a,
+                                  _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14,
+                                                    16, 18, 20, 22, 24, 26, 28,
+                                                    30),
+                                  b);
+}
+static inline vf vf_odd(vf a, vf b)
+{
+    return _mm512_permutex2var_ps(a,
+                                  _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15,
+                                                    17, 19, 21, 23, 25, 27, 29,
+                                                    31),
+                                  b);
+}
 
 #endif

@@ -31,6 +31,8 @@ typedef float64x2_t vd;
 #define vf_compare_LE_OQ vcleq_f32
 #define vf_compare_GT_OQ vcgtq_f32
 #define vf_compare_GE_OQ vcgeq_f32
+#define vf_even vuzp1q_f32
+#define vf_odd vuzp2q_f32
 #define vf_select vbslq_f32
 #define vm_or vorrq_u32
 #define vm_and vandq_u32

@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #define CACHE_LINE_FLOATS 16
+/* Maximum number of slots: the maximum number of threads of a pool. */
+#define MAX_SLOTS 256
 
 /* Returns the number of floats, rounded up to whole cache lines. */
 static inline int64_t round_to_lines(int64_t floats)

@@ -34,9 +34,10 @@ void strided_copy(const struct tandem_tensor_desc *desc, char *target,
                   const int64_t *source_strides)
 {
     const uint32_t element_bytes = dtype_bytes(desc->dtype);
-    const uint32_t inner = desc->rank - 1;
+    const uint32_t last = desc->rank - 1;
     const int64_t *shape = desc->shape;
-    int64_t index[TANDEM_MAX_RANK] = {0};
+    int64_t index[TANDEM_MAX_RANK] = {0}, row_elements;
+    uint32_t outer = last; /* number of axes that are not merged into rows */
 
     if (!tensor_has_elements(desc))
         return;
@@ -44,11 +45,18 @@ void strided_copy(const struct tandem_tensor_desc *desc, char *target,
         memcpy(target, source, element_bytes);
         return;
     }
+    row_elements = shape[last];
+    for (; outer > 0; outer--) {
+        if (target_strides[outer - 1] != target_strides[last] * row_elements ||
+            source_strides[outer - 1] != source_strides[last] * row_elements)
+            break;
+        row_elements *= shape[outer - 1];
+    }
     for (;;) {
-        uint32_t axis = inner;
+        uint32_t axis = outer;
 
-        row_copy(target, target_strides[inner], source, source_strides[inner],
-                 shape[inner], element_bytes);
+        row_copy(target, target_strides[last], source, source_strides[last],
+                 row_elements, element_bytes);
         /* Advance `index` to the next row.  The last axis changes fastest. */
         for (;;) {
             if (axis-- == 0)
