@@ -30,7 +30,6 @@ struct reduce_params {
 PARAMS_SIZE(reduce_params, 592);
 
 #ifdef __OPENCL_C_VERSION__
-#include "common/device_fence.cl"
 #include "common/lane_reduce.cl"
 #include "common/math.cl"
 #include "common/rescaled_sum.cl"
@@ -544,8 +543,19 @@ static inline result_t partial_result(partial_t a, float rescales, ulong count)
         for (uint s_ = at.lane; s_ < p.splits; s_ += at.lanes)                 \
             own = ADD_SPLIT_RESULT(own, partial[s_ * p.outputs + at.row]);
 
+/* Memory fence for the whole device: every work-group that sees a write after
+ * the fence also sees all writes before the fence, even those of other
+ * work-items that reached a barrier with this work-item before the fence. */
+#if SHUFFLE == 1
+#define DEVICE_FENCE __asm__ volatile("membar.gl;" : : : "memory")
+#else
+#define DEVICE_FENCE mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
+#define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+
+/* Number of finished splits for each group of outputs, 0 between launches. */
 #if LAST_GROUP_COMBINES
-#define ARRIVAL_COUNTERS ARRIVAL_COUNTERS_ARGUMENT
+#define ARRIVAL_COUNTERS volatile __global uint *arrival_counters,
 #else
 #define ARRIVAL_COUNTERS
 #endif
@@ -611,7 +621,16 @@ KERNEL void reduce(__global result_t *out, __global split_result_t *partial,
         partial[at.split * p.outputs + at.row] = SPLIT_RESULT(all, rescales);
 #if LAST_GROUP_COMBINES
     __local uint last[1];
-    ARRIVE(last[0], get_group_id(0) - at.split * p.output_groups, p.splits);
+    GROUP_BARRIER;
+    if (get_local_id(0) == 0) {
+        ulong of = get_group_id(0) - at.split * p.output_groups;
+        DEVICE_FENCE;
+        last[0] = atomic_inc(arrival_counters + of) == p.splits - 1;
+        DEVICE_FENCE;
+        if (last[0])
+            arrival_counters[of] = 0;
+    }
+    GROUP_BARRIER;
     if (!last[0])
         return;
     COMBINE_SPLIT_SHARE(combined)

@@ -3,9 +3,7 @@
  * the result. Each work-item computes ITEM_M x ITEM_N elements of the tile. A
  * k_tile is the part of `a` and `b` for K_TILE steps of k. While one k_tile is
  * multiplied in local memory, the next one is loaded into registers. With
- * PATCHES, `b` are patches of a tensor (patches.cl). With LAST_GROUP_COMBINES,
- * all tiles are split, and the last work-group that finishes a tile adds up its
- * partials, so that no fixup kernel follows. */
+ * PATCHES, `b` are patches of a tensor (patches.cl). */
 #ifndef ITEM_M
 #define ITEM_M 8
 #define ITEM_N 4
@@ -30,10 +28,6 @@
 #ifndef PATCHES
 #define PATCHES 0
 #endif
-#ifndef LAST_GROUP_COMBINES
-#define LAST_GROUP_COMBINES 0
-#endif
-#include "common/device_fence.cl"
 #include "gemm/gemm_common.cl"
 #if PATCHES
 #include "gemm/patches.cl"
@@ -468,51 +462,16 @@ INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
     (void)0
 #endif
 
-#if LAST_GROUP_COMBINES
-#define ARRIVAL_COUNTERS ARRIVAL_COUNTERS_ARGUMENT
-
-/* Adds up the partials of a tile in the order of the splits. */
-INLINE void partials_combine(__global C_T *c, __global const float *partial,
-                             __global const C_T *old,
-                             __global const C_T *bias, const struct tile *tile,
-                             const struct gemm_params *p)
-{
-    for (uint i = get_local_id(0); i < TILE_M * TILE_N / 4; i += GROUP_SIZE) {
-        uint row = tile->m * TILE_M + i / (TILE_N / 4);
-        uint column = tile->n * TILE_N + i % (TILE_N / 4) * 4;
-        uint left = columns_left(row, column, p);
-        __global const float *at =
-            partial + p->partial_offset +
-            ((ulong)tile->batch * p->m + row) * p->n + column;
-        float4 sum = (float4)(0.0f);
-        for (uint split = 0; split < p->splits; ++split, at += p->c_elements)
-            if (p->flags & C_IS_VEC4) {
-                if (left > 0)
-                    sum += *(__global const float4 *)at;
-            } else {
-                sum.s0 += left > 0 ? at[0] : 0.0f;
-                sum.s1 += left > 1 ? at[1] : 0.0f;
-                sum.s2 += left > 2 ? at[2] : 0.0f;
-                sum.s3 += left > 3 ? at[3] : 0.0f;
-            }
-        epilogue_clipped(c, old, bias, tile->batch, row, column, sum, p);
-    }
-}
-#else
-#define ARRIVAL_COUNTERS
-#endif
-
 KERNEL void gemm_simt(__global C_T *c, __global float *partial,
                       __global const AB_T *a, __global const AB_T *b,
                       __global const C_T *bias,
                       __global const uint *nonfinite_flags,
 #if PATCHES
-                      OLD_ARGUMENT ARRIVAL_COUNTERS
-                      const struct patches_gemm_params all)
+                      OLD_ARGUMENT const struct patches_gemm_params all)
 {
     const struct gemm_params p = all.gemm;
 #else
-                      OLD_ARGUMENT ARRIVAL_COUNTERS const struct gemm_params p)
+                      OLD_ARGUMENT const struct gemm_params p)
 {
 #endif
     __local float a_tiles[2][K_TILE][A_PITCH] __attribute__((aligned(16)));
@@ -599,9 +558,4 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     /* store_tile reuses the memory of a_tiles, which has room for 32 rows. */
     store_tile(c, partial, OLD(p), bias, &tile, sum, &a_tiles[0][0][0], y, x,
                &p);
-#if LAST_GROUP_COMBINES
-    ARRIVE(edge[0], get_group_id(0) % max(p.split_tiles, 1u), p.splits);
-    if (edge[0])
-        partials_combine(c, partial, OLD(p), bias, &tile, &p);
-#endif
 }

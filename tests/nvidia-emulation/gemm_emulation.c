@@ -357,10 +357,9 @@ static bool case_run(const struct gemm_case *of)
     }
     if (right) {
         plan_gemm(&plan, &run.gemm, run.tile,
-                  (struct split_k){of->splits,
-                                   of->split_tiles != 0 ? of->split_tiles
-                                                        : ALL_GEMM_TILES,
-                                   false},
+                  (struct split_k){of->splits, of->split_tiles != 0
+                                                   ? of->split_tiles
+                                                   : ALL_GEMM_TILES},
                   NULL, GROUP_LOG2);
         temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
         right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&

@@ -425,11 +425,7 @@ static void gemm_kernels_try(struct search *search,
                              enum gemm_kernel_id first, enum gemm_kernel_id end)
 {
     static const struct split_k split_choices[] = {
-        NO_SPLIT,
-        {2, 1, false},
-        {2, ALL_GEMM_TILES, false},
-        {2, ALL_GEMM_TILES, true},
-        {64, ALL_GEMM_TILES, false}};
+        {1, 0}, {2, 1}, {2, ALL_GEMM_TILES}, {64, ALL_GEMM_TILES}};
     struct launch_plan plan;
     for (uint32_t i = 0; i < (end - first) * COUNT(split_choices); i++) {
         enum gemm_kernel_id tile =

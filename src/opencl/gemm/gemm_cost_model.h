@@ -37,7 +37,6 @@ struct gemm_cost_model {
     uint32_t calibrated_mn_major; /* same for kernels_mn_major */
     double launch_ns;
     double bytes_per_ns;
-    bool last_group_combines; /* of the selected split-K, if possible */
     /* Relative extra time of a 3xTF32 GEMM for each MN-major operand. */
     double mn_major_penalty;
     uint32_t clblast_time_count; /* number of entries in clblast_times */

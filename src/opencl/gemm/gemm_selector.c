@@ -29,8 +29,6 @@ void gemm_selector_init(struct gemm_selector *selector,
                         const struct platform_device *hardware)
 {
     gemm_cost_model_init(&selector->cost_model);
-    selector->cost_model.last_group_combines =
-        hardware->has_device_scope_visibility;
     selector->compute_units = max_u32(hardware->info.compute_units, 1);
     selector->prefer_clblast = !hardware->nvidia;
     uint32_t disabled = 1u << GEMM_SIMT_128X64;
@@ -81,8 +79,7 @@ static uint64_t disabled_for(struct gemm_selector *selector,
 
 /* ---- forced selection ---- */
 
-/* Parses SPLITS, SPLITS:TILES or SPLITS:last. TILES is the number of tiles to
- * split. */
+/* Parses SPLITS or SPLITS:TILES. TILES is the number of tiles to split. */
 static bool split_parse(const char *text, struct split_k *out)
 {
     char splits[16];
@@ -96,9 +93,6 @@ static bool split_parse(const char *text, struct split_k *out)
         return false;
     out->splits = (uint32_t)number;
     if (text[length] == '\0')
-        return true;
-    out->last_group_combines = strcmp(text + length + 1, "last") == 0;
-    if (out->last_group_combines)
         return true;
     if (!decimal_read(text + length + 1, &number) || number >= ALL_GEMM_TILES)
         return false;

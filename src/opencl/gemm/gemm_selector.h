@@ -49,8 +49,7 @@ void gemm_selector_init(struct gemm_selector *selector,
 void gemm_selector_enable_sm90a(struct gemm_selector *selector);
 /* Forces the selection that `value` of the option test.gemm_kernel requests:
  * clblast, or KERNEL[:SPLITS[:TILES]], where TILES is the number of tiles to
- * split, or "last" if the last work-group of each tile combines its splits.
- * Returns false for any other value. */
+ * split. Returns false for any other value. */
 bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 /* Selects a kernel or CLBlast for `gemm`, which must be valid and not empty. If
  * no kernel supports `gemm`, the result is CLBlast. */

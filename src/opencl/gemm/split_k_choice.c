@@ -20,12 +20,6 @@
 /* Maximum number of work-groups per compute unit in a split-K launch. */
 #define MAX_SPLIT_GROUPS_PER_UNIT 8
 
-/* Time in ns that the last work-group of a tile waits for the splits of the
- * others, and the bytes that a compute unit reads of them relative to its share
- * of the bandwidth of memory: they are in a cache. Estimates. */
-#define LAST_GROUP_NS 1000
-#define CACHED_BYTES_FACTOR 3
-
 /* A kernel that can compute a GEMM, and the values that predict its time. */
 struct gemm_candidate {
     const struct gemm_cost_model *model;
@@ -122,10 +116,6 @@ static double fixup_ns(const struct gemm_candidate *c,
     double bytes = sums * sizeof(float);
     if (bytes * splits > MAX_SPLIT_K_BYTES)
         return UNUSABLE_NS;
-    if (split_k_last_group_combines(split, c->gemm, c->kernel))
-        return LAST_GROUP_NS +
-               bytes / split_tiles * splits * c->compute_units /
-                   (CACHED_BYTES_FACTOR * c->model->bytes_per_ns);
     return c->model->launch_ns + bytes * (splits + 1) / c->model->bytes_per_ns;
 }
 
@@ -167,8 +157,7 @@ static double choose(const struct gemm_candidate *c, struct split_k *out)
         if ((double)c->gemm->k < 2 * c->k_tile * splits[i])
             break;
         for (uint32_t j = 0; j < choices; j++) {
-            const struct split_k split = {splits[i], (uint32_t)split_tiles[j],
-                                          c->model->last_group_combines};
+            const struct split_k split = {splits[i], (uint32_t)split_tiles[j]};
             if (split_tiles[j] == 0 ||
                 split_tiles[j] * splits[i] >
                     MAX_SPLIT_GROUPS_PER_UNIT * c->compute_units ||

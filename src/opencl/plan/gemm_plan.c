@@ -26,19 +26,6 @@ struct gemm_tiling gemm_kernel_tiling(const struct tandem_gemm *gemm,
         .cost_units = 1};
 }
 
-bool split_k_last_group_combines(const struct split_k *split,
-                                 const struct tandem_gemm *gemm,
-                                 enum gemm_kernel_id kernel)
-{
-    const struct gemm_kernel_config *config = &gemm_configs[kernel];
-    uint64_t tiles = config->gemv_vectors != 0
-                         ? UINT64_MAX
-                         : gemm_kernel_tiling(gemm, kernel).groups;
-    return split->last_group_combines && split->splits > 1 &&
-           config->mma_format == MMA_NONE && !config->is_3xtf32 &&
-           tiles <= ARRIVAL_COUNTERS && split->split_tiles >= tiles;
-}
-
 /* Returns true for sin, cos and tan, whose slow path for large arguments takes
  * many registers. */
 static bool activation_is_long(uint32_t op)
@@ -123,11 +110,6 @@ static const struct kernel_define simt_defines[] = {SIMT_DEFINES,
                                                     END_OF_DEFINES};
 static const struct kernel_define simt_patches_defines[] = {
     SIMT_DEFINES, DEFINE_CONSTANT("PATCHES", 1), END_OF_DEFINES};
-static const struct kernel_define simt_last_group_defines[] = {
-    SIMT_DEFINES, DEFINE_CONSTANT("LAST_GROUP_COMBINES", 1), END_OF_DEFINES};
-static const struct kernel_define simt_patches_last_group_defines[] = {
-    SIMT_DEFINES, DEFINE_CONSTANT("PATCHES", 1),
-    DEFINE_CONSTANT("LAST_GROUP_COMBINES", 1), END_OF_DEFINES};
 
 DECLARE_KERNEL_SOURCE(gemm_simt);
 static const struct kernel_info kernel_simt = {
@@ -137,17 +119,6 @@ static const struct kernel_info kernel_simt = {
 static const struct kernel_info kernel_simt_patches = {
     KERNEL_SOURCE(gemm_simt), .function = "gemm_simt",
     .defines = simt_patches_defines,
-    .param_bytes = sizeof(struct patches_gemm_params),
-    .flags = KERNEL_FIXED_GROUP_SIZE};
-
-static const struct kernel_info kernel_simt_last_group = {
-    KERNEL_SOURCE(gemm_simt), .function = "gemm_simt",
-    .defines = simt_last_group_defines,
-    .param_bytes = sizeof(struct gemm_params),
-    .flags = KERNEL_FIXED_GROUP_SIZE};
-static const struct kernel_info kernel_simt_patches_last_group = {
-    KERNEL_SOURCE(gemm_simt), .function = "gemm_simt",
-    .defines = simt_patches_last_group_defines,
     .param_bytes = sizeof(struct patches_gemm_params),
     .flags = KERNEL_FIXED_GROUP_SIZE};
 
@@ -210,7 +181,6 @@ bool gemm_kernel_reads_patches(enum gemm_kernel_id kernel)
 bool gemm_key_reads_patches(const struct kernel_key *key)
 {
     return key->kernel == &kernel_simt_patches ||
-           key->kernel == &kernel_simt_patches_last_group ||
            key->kernel == &kernel_3xtf32_patches;
 }
 
@@ -242,9 +212,7 @@ static struct kernel_step *patches_step_add(struct launch_plan *plan,
 {
     const struct patches_gemm_params all = {*params, patches->params};
     key->kernel = key->kernel == &kernel_simt ? &kernel_simt_patches
-                  : key->kernel == &kernel_simt_last_group
-                      ? &kernel_simt_patches_last_group
-                      : &kernel_3xtf32_patches;
+                                              : &kernel_3xtf32_patches;
     key->b_layout = 1;
     key->b_vec4 = 0;
     return plan_add_step(plan, key, &all);
@@ -258,8 +226,7 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
                        bool has_flags)
 {
     const struct gemm_patches *patches = sources->patches;
-    bool last_group_combines = key.kernel == &kernel_simt_last_group;
-    bool writes_c = params->unsplit_tiles > 0 || last_group_combines;
+    bool writes_c = params->unsplit_tiles > 0;
     bool uses_temp =
         (params->flags & (STORES_PARTIALS | PROMOTES_IN_MEMORY)) != 0;
     bool recomputes = (params->flags & ONLY_NONFINITE_TILES) != 0;
@@ -281,8 +248,6 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
     step_add_temp_or_c(step, gemm, has_flags, has_flags && !recomputes);
     if (reads_old)
         step_add_tensor(step, sources->old, false);
-    if (last_group_combines)
-        step_add_buffer(step, COUNTER_BUFFER, 0, true);
     step->groups = total_groups(params);
 }
 
@@ -404,14 +369,9 @@ static void plan_kernels(struct launch_plan *plan,
     struct kernel_key key = uses_mma ? tensor_core_key(gemm, kernel)
                                      : simt_key(packed, kernel, true);
     struct gemm_params params;
-    bool last_group_combines =
-        split_k_last_group_combines(&split_k, gemm, kernel);
     gemm_params_fill(&params, packed, config->k_tile, split_k.splits);
     gemm_params_set_old(&params, sources->old);
     params_set_tiles(&params, gemm, sources, config, split_k.split_tiles);
-    last_group_combines = last_group_combines && params.split_tiles > 0;
-    if (last_group_combines)
-        key.kernel = &kernel_simt_last_group;
     uint64_t map_bytes = tensor_map_bytes(&key, total_groups(&params));
     if (map_bytes != 0)
         params.tensor_maps_offset =
@@ -433,7 +393,7 @@ static void plan_kernels(struct launch_plan *plan,
     if (has_fallback)
         plan_fallback(plan, uses_mma ? gemm : packed, sources, !uses_mma,
                       &params, config->simt_fallback);
-    if ((params.flags & STORES_PARTIALS) != 0 && !last_group_combines)
+    if ((params.flags & STORES_PARTIALS) != 0)
         plan_split_k_fixup(plan, gemm, sources->old, &params, group_log2);
 }
 

@@ -15,18 +15,9 @@ enum operand_id { OPERAND_A, OPERAND_B, OPERAND_COUNT };
  * 0.  GEMV kernels split all tiles or none. */
 struct split_k {
     uint32_t splits, split_tiles;
-    /* The last work-group that finishes a tile adds up the partial sums, which
-     * a fixup kernel does otherwise.  The device must have device-scope
-     * visibility (plan.h).  Ignored if split_k_last_group_combines is false. */
-    bool last_group_combines;
 };
 #define ALL_GEMM_TILES UINT32_MAX
-#define NO_SPLIT ((struct split_k){1, 0, false})
-
-/* Returns true if the kernel can add up partial sums without a fixup kernel. */
-bool split_k_last_group_combines(const struct split_k *split,
-                                 const struct tandem_gemm *gemm,
-                                 enum gemm_kernel_id kernel);
+#define NO_SPLIT ((struct split_k){1, 0})
 
 /* How a GEMM is computed. */
 struct gemm_selection {

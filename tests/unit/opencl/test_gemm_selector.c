@@ -172,7 +172,7 @@ TEST(large_offsets_need_64_bit_indices)
         struct launch_plan plan;
         struct tandem_gemm gemm = gemm_new(70000, wide ? 40000 : 20000, 64, 1);
         plan_gemm(&plan, &gemm, GEMM_SIMT_64X64,
-                  (struct split_k){2, ALL_GEMM_TILES, false}, NULL, 8);
+                  (struct split_k){2, ALL_GEMM_TILES}, NULL, 8);
         const struct kernel_step *last = &plan.step[plan.step_count - 1];
         ck_assert_str_eq(last->key.kernel->function, "split_k_fixup");
         ck_assert_int_eq(last->key.index_64bit, wide);

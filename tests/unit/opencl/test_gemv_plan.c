@@ -134,16 +134,16 @@ TEST(gemv_plans)
 {
     struct launch_plan plan;
     struct tandem_gemm gemm = gemm_new(10, 10, 100000, 1);
-    plan_gemm(&plan, &gemm, GEMV_16,
-              (struct split_k){64, ALL_GEMM_TILES, false}, NULL, 8);
+    plan_gemm(&plan, &gemm, GEMV_16, (struct split_k){64, ALL_GEMM_TILES}, NULL,
+              8);
     ck_assert_uint_eq(plan.step_count, 2);
     ck_assert_str_eq(kernel_of(&plan, 0), "gemv");
     ck_assert_str_eq(kernel_of(&plan, 1), "split_k_fixup_lanes");
     ck_assert_uint_ge(plan.temp_bytes, 32 * 100 * sizeof(float));
     /* Many results, or few splits, do not need the lane-parallel fixup. */
     gemm = gemm_new(16, 8192, 8192, 1);
-    plan_gemm(&plan, &gemm, GEMV_16, (struct split_k){4, ALL_GEMM_TILES, false},
-              NULL, 8);
+    plan_gemm(&plan, &gemm, GEMV_16, (struct split_k){4, ALL_GEMM_TILES}, NULL,
+              8);
     ck_assert_str_eq(kernel_of(&plan, 1), "split_k_fixup");
     gemm = gemm_new(1, 4096, 4096, 1);
     plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
