@@ -167,9 +167,13 @@ static void step_add_inputs(struct kernel_step *step,
 static bool rows_are_vec4(const struct tandem_tensor_desc *tensor,
                           int64_t columns)
 {
-    return columns % 4 == 0 && tensor->strides[3] == 1 &&
-           tensor->strides[0] % 4 == 0 && tensor->strides[1] % 4 == 0 &&
-           tensor->strides[2] % 4 == 0 && tensor_is_vec4_aligned(tensor);
+    bool aligned = columns % 4 == 0 && tensor->strides[3] == 1 &&
+                   tensor_is_vec4_aligned(tensor);
+    /* The stride of an axis of length 1 is not used. */
+    for (uint32_t axis = 0; axis < 3; axis++)
+        if (tensor->shape[axis] > 1)
+            aligned = aligned && tensor->strides[axis] % 4 == 0;
+    return aligned;
 }
 
 /* ---- portable kernel ---- */

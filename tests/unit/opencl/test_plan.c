@@ -209,6 +209,50 @@ TEST(the_last_group_combines_few_splits)
                       SPLIT_TWO_KERNELS);
 }
 
+/* Returns true if tensor cores compute an attention on operands with this
+ * distance between the items of a batch. */
+static bool uses_tensor_cores(int64_t batch, int64_t batch_stride)
+{
+    static struct platform_device hardware;
+    static struct launch_plan plan;
+    static const int64_t ints[2];
+    static const double floats[] = {1, 0};
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_ATTENTION,
+                                 .ints = ints,
+                                 .int_count = 2,
+                                 .floats = floats,
+                                 .float_count = 2};
+    const struct tandem_tensor_desc operand = {
+        .dtype = TANDEM_F32,
+        .rank = 4,
+        .shape = {batch, 12, 384, 64},
+        .strides = {batch_stride, 64, 2304, 1}};
+    const struct tandem_tensor_desc *inputs[] = {&operand, &operand, &operand};
+    const struct tandem_tensor_desc *outputs[] = {&operand};
+    const struct op_request request = {.hardware = &hardware,
+                                       .group_log2 = 8,
+                                       .op = &op,
+                                       .inputs = inputs,
+                                       .outputs = outputs,
+                                       .input_count = 3,
+                                       .output_count = 1};
+    hardware.info.kind = TANDEM_DEVICE_GPU;
+    hardware.info.compute_units = 132;
+    hardware.tensor_cores = true;
+    launch_plan_clear(&plan);
+    plan_class_attention.plan(&plan, &request);
+    return plan.uses_attention_mma;
+}
+
+TEST(the_stride_of_an_axis_of_length_1_does_not_matter)
+{
+    ck_assert(uses_tensor_cores(2, 384 * 2304));
+    ck_assert(!uses_tensor_cores(2, 384 * 2304 + 1));
+    ck_assert(uses_tensor_cores(1, 384 * 2304));
+    ck_assert(uses_tensor_cores(1, 1));
+}
+
 TEST(a_full_plan_is_an_error)
 {
     static struct launch_plan plan;
