@@ -21,7 +21,8 @@ struct moments moments_of(const struct dense *in, int64_t begin, int64_t count,
                           bool centered, double epsilon);
 /*
  * Computes element i of the output and its tolerance. within is its element of
- * scale and bias, inputs 1 and 2.
+ * scale and bias, inputs 1 and 2. The caller has called
+ * expected_allow_unspecified, here and below.
  */
 void norm_element(const struct call *call, const struct dense *in,
                   const struct moments *row, int64_t i, int64_t within,
