@@ -226,9 +226,11 @@ static void measure(struct bench *bench, const struct network *network,
     struct comparison comparison = {.unit = "ns"};
     struct network_run *run = malloc(sizeof *run);
 
-    if (run == NULL ||
-        network_run_open(run, network, context, bench->device) != TANDEM_OK) {
-        bench_fail(bench, "no memory for it: %s", tandem_last_error());
+    if (run == NULL) {
+        bench_fail(bench, "out of host memory");
+    } else if (network_run_open(run, network, context, bench->device) !=
+               TANDEM_OK) {
+        bench_fail(bench, "%s", tandem_last_error());
     } else if (output_check(bench, run)) {
         comparison_add(&comparison, "Tandem", network_run_stream, run);
         bench_compare(bench, &comparison);
