@@ -455,7 +455,7 @@ struct options {
     uint32_t activation;
     double parameters[2];
     bool bias, residual, special;
-    const int64_t *output_padding; /* Of conv_transpose. */
+    const int64_t *output_padding; /* only for conv_transpose */
 };
 
 /* Returns the length of axis i of the output. */
