@@ -145,6 +145,36 @@ static double measured_ratio(uint64_t ns, uint32_t which, uint32_t of)
 
 static const uint64_t lengths[] = {5000, 30000, 200000, 3000000, 50000000};
 
+/* Returns the time that remains after builds that take `ns` each. */
+static uint64_t remaining_after_builds(uint64_t ns, uint32_t builds)
+{
+    struct kernel_timer timer;
+    interrupted_wait = UINT32_MAX;
+    interrupt_period = 0;
+    time_slice_ns = UINT64_MAX;
+    clock_ns = under_way_ns = 0;
+    waits = 0;
+    ck_assert_int_eq(
+        kernel_timer_init(&timer, &device, UINT64_C(1) << 20, 5000000000),
+        TANDEM_OK);
+    for (uint32_t i = 0; i < builds; i++)
+        ck_assert_int_eq(kernel_timer_build(&timer, launch, &ns), TANDEM_OK);
+    return kernel_timer_remaining_ns(&timer);
+}
+
+TEST(builds_of_30_seconds_do_not_count)
+{
+    const uint64_t before = remaining_after_builds(0, 0);
+
+    ck_assert_uint_eq(remaining_after_builds(2000000000, 1), before);
+    ck_assert_uint_eq(remaining_after_builds(2000000000, 14), before);
+    /* 32 s in total, of which 2 s count, and the time to launch and wait. */
+    const uint64_t after = remaining_after_builds(2000000000, 16);
+    ck_assert_uint_le(after, before - 2000000000);
+    ck_assert_uint_ge(after, before - 2001000000);
+    ck_assert_uint_eq(remaining_after_builds(2000000000, 30), 0);
+}
+
 TEST(waits_are_short_compared_to_batches)
 {
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
