@@ -20,35 +20,38 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MAX_KEYS 4096u
+#define INDEX_SIZE (4 * MAX_KEYS)
 #define MAX_DTYPES 32u
 #define HUGE_EXTENT ((int64_t)1 << 33) /* Requires 64-bit indices. */
 
 static const struct sample {
     uint32_t rank;
     int64_t shape[4];
-} samples[] = {{1, {64}},
-               {1, {1 << 22}}, /* One output element with many inputs, split
-                                  over work-groups. */
-               {2, {64, 64}},
-               {3, {4, 64, 64}},
-               {3, {16, 16, 8}},
-               {4, {4, 8, 8, 8}},
-               {3, {8, 8, 8}},
-               {2, {64, 8}},
-               {3, {64, 16, 16}},
-               {3, {4, 1, 8}}, /* A group of one channel. */
-               {1, {HUGE_EXTENT}},
-               {2, {HUGE_EXTENT, 8}},
-               {3, {HUGE_EXTENT, 16, 16}}};
+} samples[] = {
+    {1, {64}},          {1, {1 << 22}}, /* One output element with many inputs,
+                                           split over work-groups. */
+    {2, {64, 64}},      {3, {4, 64, 64}},      {3, {16, 16, 8}},
+    {4, {4, 8, 8, 8}},  {3, {8, 8, 8}},        {2, {64, 8}},
+    {3, {64, 16, 16}},  {3, {4, 1, 8}}, /* A group of one channel. */
+    {1, {HUGE_EXTENT}}, {2, {HUGE_EXTENT, 8}}, {3, {HUGE_EXTENT, 16, 16}}};
 
 /* Some of the first samples are valid for every operator. */
 #define SIMPLE_SAMPLES 6
 
 static const int64_t attributes[][TANDEM_MAX_ATTRIBUTES] = {
-    {0, 0, 0},       {1, 0, 0},      {1, 1, 0},       {1, 0, 2},
-    {2, 1, 0},       {2, 0, 0},      {1, 0, 0, 0, 1}, {2, 0, 0, 0, 1},
-    {1, 0, 0, 1, 0}, {0, 1, 1, 1, 0}, {0, 0, 1, 1, 1},
-    {1, 0, 0, 1, 1}, {1, TANDEM_OP_RELU, 0, 1, 1}};
+    {0, 0, 0},
+    {1, 0, 0},
+    {1, 1, 0},
+    {1, 0, 2},
+    {2, 1, 0},
+    {2, 0, 0},
+    {1, 0, 0, 0, 1},
+    {2, 0, 0, 0, 1},
+    {1, 0, 0, 1, 0},
+    {0, 1, 1, 1, 0},
+    {0, 0, 1, 1, 1},
+    {1, 0, 0, 1, 1},
+    {1, TANDEM_OP_RELU, 0, 1, 1}};
 
 enum arrangement { CONTIGUOUS, UNALIGNED, PADDED, REVERSED, ARRANGEMENTS };
 
@@ -83,30 +86,38 @@ struct search {
     const struct operator_info *row;
     uint32_t input_count;
     int64_t length; /* of the output of an operator without inputs */
-    bool valid; /* Some call of the row was valid. */
+    bool valid;     /* Some call of the row was valid. */
 };
 
 /* ---- keys ---- */
 
-/* Returns the index of the key, or keys->count. */
-static uint32_t key_find(const struct keys *keys, const struct kernel_key *key)
+/* Returns the index of the key, or keys->count. Sets *slot to where keys->index
+ * has the index, or should have it. */
+static uint32_t key_find(const struct keys *keys, const struct kernel_key *key,
+                         uint32_t *slot)
 {
-    uint32_t i = 0;
+    *slot = (uint32_t)kernel_key_hash(key) % INDEX_SIZE;
+    while (keys->index[*slot] != 0) {
+        uint32_t at = keys->index[*slot] - 1u;
 
-    while (i < keys->count && !kernel_key_equal(&keys->key[i], key))
-        i++;
-    return i;
+        if (kernel_key_equal(&keys->key[at], key))
+            return at;
+        *slot = (*slot + 1) % INDEX_SIZE;
+    }
+    return keys->count;
 }
 
 static void plan_add(struct keys *keys, const struct launch_plan *plan)
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
-        uint32_t at = key_find(keys, &plan->step[i].key);
+        uint32_t slot, at = key_find(keys, &plan->step[i].key, &slot);
 
         if (plan->step[i].key.kernel == NULL || at == MAX_KEYS)
             continue;
-        if (at == keys->count)
+        if (at == keys->count) {
             keys->key[keys->count++] = plan->step[i].key;
+            keys->index[slot] = (uint16_t)keys->count;
+        }
         if (keys->trial[at] == NULL)
             keys->trial[at] = trial_launch_create(plan, i);
     }
@@ -118,9 +129,10 @@ static void trials_share(struct keys *keys)
 {
     for (uint32_t i = 0; i < keys->count; i++) {
         struct kernel_key narrow = keys->key[i];
+        uint32_t slot;
 
         narrow.index_64bit = 0;
-        uint32_t at = key_find(keys, &narrow);
+        uint32_t at = key_find(keys, &narrow, &slot);
         if (keys->trial[i] == NULL && at < keys->count)
             keys->trial[i] = keys->trial[at];
     }
@@ -136,6 +148,7 @@ void keys_free(struct keys *keys)
     }
     free(keys->trial);
     free(keys->key);
+    free(keys->index);
 }
 
 /* ---- one call ---- */
@@ -230,8 +243,8 @@ static bool select_gemm(struct gemm_selector *selector,
 {
     (void)selector;
     (void)bytes;
-    *out = (struct gemm_selection){.kernel = selected.kernel,
-                                   .split = NO_SPLIT};
+    *out =
+        (struct gemm_selection){.kernel = selected.kernel, .split = NO_SPLIT};
     return patches == selected.patches &&
            (!patches || gemm_kernel_reads_patches(selected.kernel)) &&
            gemm_kernel_supports(gemm, selected.kernel);
@@ -247,8 +260,8 @@ static void conv_try(struct search *search)
     request.select_gemm = select_gemm;
     for (uint32_t i = 0; i <= GEMM_KERNEL_COUNT; i++) {
         selected.patches = i < GEMM_KERNEL_COUNT;
-        selected.kernel = i < GEMM_KERNEL_COUNT ? (enum gemm_kernel_id)i
-                                                : GEMM_SIMT_32X64;
+        selected.kernel =
+            i < GEMM_KERNEL_COUNT ? (enum gemm_kernel_id)i : GEMM_SIMT_32X64;
         if ((!selected.patches || gemm_kernel_reads_patches(selected.kernel)) &&
             launch_plan_make(&plan, &request) == TANDEM_OK)
             plan_add(search->keys, &plan);
@@ -358,7 +371,15 @@ static uint32_t dtypes_list(uint32_t *out)
  */
 static bool dtypes_valid(struct search *search)
 {
+    const struct op_call call = {.info = search->row,
+                                 .op = &search->op,
+                                 .inputs = search->inputs,
+                                 .input_count = search->input_count};
     search->valid = false;
+    for (uint32_t i = 0; i < search->input_count; i++)
+        search->inputs[i] = &search->tensors[i];
+    if (op_check_dtypes(&call) != TANDEM_OK)
+        return false;
     const size_t layouts = OTHERS * SIMPLE_SAMPLES;
     for (size_t i = 0; !search->valid && i < COUNT(attributes) * layouts; i++) {
         search->op.ints = attributes[i / layouts];
@@ -390,25 +411,32 @@ static uint32_t dtype_slots(const struct search *search, uint32_t *slots)
     return count;
 }
 
+/* Returns false for operators like cast, whose caller selects the dtype. */
+static bool output_dtype_is_inferred(const struct operator_info *row)
+{
+    const char letter = *op_class_get(row->op_class)->output_dtypes;
+    return row->inputs > 0 && letter != 'c' && letter != 'n';
+}
+
 static void operator_try(struct search *search)
 {
     uint32_t dtypes[MAX_DTYPES], count = dtypes_list(dtypes);
     uint32_t slots[TANDEM_MAX_OPERANDS];
     uint32_t slot_count = dtype_slots(search, slots);
-    /* Includes the dtype of the output, which cast converts to. */
-    uint64_t combinations = count;
+    const uint32_t outputs = output_dtype_is_inferred(search->row) ? 1 : count;
+    uint64_t combinations = outputs;
     bool any = false;
     for (uint32_t i = 0; i < slot_count; i++)
         combinations *= count;
     for (uint64_t i = 0; i < combinations; i++) {
-        uint64_t rest = i / count;
+        uint64_t rest = i / outputs;
         for (uint32_t j = 0; j < search->input_count; j++) {
             if (j > 0 && slots[j] != slots[j - 1])
                 rest /= count;
             search->tensors[j].dtype = dtypes[rest % count];
         }
         for (uint32_t j = 0; j < search->row->outputs; j++)
-            search->results[j].dtype = dtypes[i % count];
+            search->results[j].dtype = dtypes[i % outputs];
         if (dtypes_valid(search)) {
             attributes_try(search);
             any = true;
@@ -580,8 +608,10 @@ static void attention_try(struct search *search)
     static const struct {
         int64_t queries, keys, width, value_width;
         bool tensor_cores;
-    } cases[] = {{40, 70, 36, 20, false}, {1, 400, 36, 20, false},
-                 {8, 400, 160, 100, false}, {70, 70, 64, 64, true},
+    } cases[] = {{40, 70, 36, 20, false},
+                 {1, 400, 36, 20, false},
+                 {8, 400, 160, 100, false},
+                 {70, 70, 64, 64, true},
                  {70, 70, 40, 128, true}};
     const struct platform_device *hardware = search->request.hardware;
     struct platform_device nvidia = *hardware;
@@ -702,7 +732,8 @@ bool keys_find(struct keys *out, const struct platform_device *hardware,
     out->count = out->chosen = 0;
     out->key = malloc(MAX_KEYS * sizeof(*out->key));
     out->trial = calloc(MAX_KEYS, sizeof(struct trial_launch *));
-    if (out->key == NULL || out->trial == NULL) {
+    out->index = calloc(INDEX_SIZE, sizeof(*out->index));
+    if (out->key == NULL || out->trial == NULL || out->index == NULL) {
         fprintf(stderr, "out of memory\n");
         return false;
     }

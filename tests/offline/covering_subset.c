@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Selects a subset of the variants that contains each value of each field of a
- * key.
+ * key, and each operator.
  */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "opencl/plan/kernel_info.h"
@@ -13,10 +14,16 @@
 #define FIRST_BYTE sizeof(const struct kernel_info *)
 #define KEY_BYTES sizeof(struct kernel_key)
 
-/* The values that occur in the keys of a kernel. */
+/* The values that occur in the keys of a kernel. The operator is not among
+ * them. */
 struct seen_values {
     const struct kernel_info *kernel;
     bool seen[KEY_BYTES][UINT8_MAX + 1];
+};
+
+struct coverage {
+    struct seen_values of_kernel[MAX_KERNELS];
+    bool op[UINT16_MAX + 1]; /* the operators of all kernels */
 };
 
 static uint64_t random_below(uint64_t *seed, uint64_t limit)
@@ -25,21 +32,45 @@ static uint64_t random_below(uint64_t *seed, uint64_t limit)
     return (*seed >> 33) % limit;
 }
 
-/* Returns true if the key has a value that no earlier key has. */
-static bool key_has_new_value(struct seen_values *values,
-                              const struct kernel_key *key)
+static struct seen_values *seen_of_kernel(struct coverage *coverage,
+                                          const struct kernel_info *kernel)
 {
-    const unsigned char *bytes = (const unsigned char *)key;
-    bool found = false;
+    struct seen_values *values = coverage->of_kernel;
 
-    while (values->kernel != NULL && values->kernel != key->kernel)
+    while (values->kernel != NULL && values->kernel != kernel)
         values++;
-    values->kernel = key->kernel;
-    for (size_t i = FIRST_BYTE; i < KEY_BYTES; i++) {
-        found = found || !values->seen[i][bytes[i]];
+    values->kernel = kernel;
+    return values;
+}
+
+static bool byte_is_operator(size_t byte)
+{
+    const size_t begin = offsetof(struct kernel_key, op);
+    return byte >= begin && byte < begin + sizeof(((struct kernel_key *)0)->op);
+}
+
+/* Returns how many values of the key are not covered yet. */
+static uint32_t key_new_values(struct coverage *coverage,
+                               const struct kernel_key *key)
+{
+    const struct seen_values *values = seen_of_kernel(coverage, key->kernel);
+    const unsigned char *bytes = (const unsigned char *)key;
+    uint32_t count = !coverage->op[key->op];
+
+    for (size_t i = FIRST_BYTE; i < KEY_BYTES; i++)
+        count += !byte_is_operator(i) && !values->seen[i][bytes[i]];
+    return count;
+}
+
+static void coverage_add(struct coverage *coverage,
+                         const struct kernel_key *key)
+{
+    struct seen_values *values = seen_of_kernel(coverage, key->kernel);
+    const unsigned char *bytes = (const unsigned char *)key;
+
+    coverage->op[key->op] = true;
+    for (size_t i = FIRST_BYTE; i < KEY_BYTES; i++)
         values->seen[i][bytes[i]] = true;
-    }
-    return found;
 }
 
 static void keys_swap(struct keys *keys, uint32_t a, uint32_t b)
@@ -55,17 +86,23 @@ static void keys_swap(struct keys *keys, uint32_t a, uint32_t b)
 
 bool keys_choose(struct keys *keys, uint64_t seed)
 {
-    struct seen_values *values = calloc(MAX_KERNELS, sizeof(*values));
+    struct coverage *coverage = calloc(1, sizeof(*coverage));
     uint32_t kept = 0;
 
-    if (values == NULL)
+    if (coverage == NULL)
         return false;
-    for (uint32_t i = 0; i < keys->count; i++) {
+    for (uint32_t i = 0; i < keys->count; i++)
         keys_swap(keys, i, i + (uint32_t)random_below(&seed, keys->count - i));
-        if (key_has_new_value(values, &keys->key[i]))
+    /* Keys with many new values come first, so that few keys suffice. */
+    for (uint32_t least = KEY_BYTES; least > 0; least--) {
+        for (uint32_t i = kept; i < keys->count; i++) {
+            if (key_new_values(coverage, &keys->key[i]) < least)
+                continue;
+            coverage_add(coverage, &keys->key[i]);
             keys_swap(keys, i, kept++);
+        }
     }
     keys->chosen = kept;
-    free(values);
+    free(coverage);
     return true;
 }

@@ -20,6 +20,7 @@ struct keys {
     /* trial[i] is a launch of key[i], or of the same kernel with 32-bit
      * indices; see opencl/program/trial_launch.h. */
     struct trial_launch **trial;
+    uint16_t *index; /* a hash table of the numbers of keys, from 1 */
     uint32_t count;
     uint32_t chosen; /* the first keys, which are to be used */
 };
@@ -38,9 +39,10 @@ void keys_free(struct keys *keys);
 
 /*
  * Chooses a random subset in which, for each kernel, each value of each part of
- * its keys occurs: each operator, operand dtype, index width, access pattern,
- * tile and so on, but not each combination. Moves it to the first keys. Returns
- * false if memory runs out.
+ * its keys occurs: operand dtype, index width, access pattern, tile and so on,
+ * but not each combination. Each operator occurs with at least one kernel; the
+ * kernels share the code of activations. Moves the subset to the first keys.
+ * Returns false if memory runs out.
  */
 bool keys_choose(struct keys *keys, uint64_t seed);
 
