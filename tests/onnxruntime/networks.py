@@ -29,6 +29,9 @@ from models import Results, relative_difference
 from models import rounding_bound as language_bound
 
 SEED = 11
+# The largest accepted error, divided by the error of ONNX Runtime's CPU provider.  The
+# ratio was 0.4 to 1.5 on the CPU plugin and on PoCL, and at most 3.5 with other seeds.
+MAX_ERROR_RATIO = 8
 
 
 # ---- the float64 reference ----
@@ -156,14 +159,14 @@ def record_differences(results, name, actual, expected, exact, bound, text=""):
 
     `bound` is for two runs that both have rounding errors (models.py).  The errors of
     the float64 run are negligible, so the bound of the second comparison is smaller
-    by the factor sqrt(2).  The CPU provider's own difference from float64 is printed
-    for comparison."""
+    by the factor sqrt(2).  The second bound is also at most MAX_ERROR_RATIO times the
+    CPU provider's error, which shows how large the rounding errors of a network are."""
     worst = relative_difference(actual, expected)
     results.record(worst <= bound, f"{name}, against ONNX Runtime",
                    f"relative difference {worst:.2g}, bound {bound:.2g}{text}")
-    bound /= np.sqrt(2)
     worst, cpu_worst = (relative_difference(values.astype(np.float64), exact)
                         for values in (actual, expected))
+    bound = min(bound / np.sqrt(2), MAX_ERROR_RATIO * cpu_worst)
     results.record(worst <= bound, f"{name}, against float64",
                    f"relative difference {worst:.2g}, bound {bound:.2g}, "
                    f"ONNX Runtime's own {cpu_worst:.2g}")
