@@ -528,7 +528,9 @@ struct tandem_op {
 
 enum tandem_op_flags {
     /* Two calls with equal arguments may give results that differ in bits. */
-    TANDEM_OP_ALLOW_NONDETERMINISM = 1u << 0
+    TANDEM_OP_ALLOW_NONDETERMINISM = 1u << 0,
+    /* TANDEM_GEMM_ALLOW_TF32 for conv. Other operators ignore the flag. */
+    TANDEM_OP_ALLOW_TF32 = 1u << 1
 };
 
 /* A row-major matrix operand. Element (i, j) of batch b is at byte_offset +
@@ -609,8 +611,7 @@ enum tandem_device_caps {
     TANDEM_CAP_PROFILING = 1u << 5,
     /* capture_begin, capture_end and graph_launch work. */
     TANDEM_CAP_CAPTURE = 1u << 6,
-    /* The device supports every operator that the table marks as required.
-     * Without this flag, call supports for each operator. */
+    /* All required operators of the table are supported (see supports). */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
     /* Test plugins only: open accepts the option "test.fault". */
     TANDEM_CAP_FAULT_INJECTION = 1u << 8,
@@ -665,8 +666,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                          written; "" disables it (default: set at build time)
  *   cache_world_readable   "1": all users may read what is written to cache_dir
  *                          and to caches of drivers
- *   cache_limit_bytes      limit of cache_dir's size; beyond it, the least
- *                          recently used programs are deleted
+ *   cache_limit_bytes      limit of cache_dir; the least recently used go first
  *   memory_limit_bytes     limit of the device memory that the plugin holds
  *   pack_cache_limit_bytes OpenCL: limit of memory for packed GEMM operands; 0:
  *                          none (default: an eighth of the device memory)

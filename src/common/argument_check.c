@@ -20,7 +20,8 @@ static enum tandem_status check_attributes(const struct op_call *call)
             "%s: needs %u float attributes (%s%s%u scalars), got %u", row->name,
             floats, row->float_names, row->floats > 0 ? ", " : "",
             call->scalars, op->floats == NULL ? 0u : op->float_count);
-    return check_flags(row->name, op->flags, TANDEM_OP_ALLOW_NONDETERMINISM);
+    return check_flags(row->name, op->flags,
+                       TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32);
 }
 
 /* Checks that all operands and attributes are present and that each operand's

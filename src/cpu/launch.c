@@ -100,7 +100,8 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         out == NULL || out->dtype != class->small_output_dtype)
         return false;
     bool compares = out->dtype == TANDEM_BOOL;
-    if ((op->flags & ~(uint32_t)TANDEM_OP_ALLOW_NONDETERMINISM) != 0)
+    if ((op->flags & ~(uint32_t)(TANDEM_OP_ALLOW_NONDETERMINISM |
+                                 TANDEM_OP_ALLOW_TF32)) != 0)
         return false;
     int64_t n = dense_elements(out);
     if (n == 0 || n > FAST_ELEMENTS)

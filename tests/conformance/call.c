@@ -102,15 +102,14 @@ static size_t gemm_text(const struct tandem_gemm *gemm, char *text, size_t size)
 {
     const struct op_row *activation = op_find(gemm->activation);
 
-    return (size_t)snprintf(text, size,
-                            " %" PRId64 "x%" PRId64 "x%" PRId64
-                            " batch %" PRId64
-                            " flags %#x alpha %g beta %g bias %u %s %g %g",
-                            gemm->m, gemm->n, gemm->k, gemm->batch, gemm->flags,
-                            gemm->alpha, gemm->beta, gemm->bias_kind,
-                            activation != NULL ? activation->name : "linear",
-                            gemm->activation_parameter,
-                            gemm->activation_parameter2);
+    return (size_t)snprintf(
+        text, size,
+        " %" PRId64 "x%" PRId64 "x%" PRId64 " batch %" PRId64
+        " flags %#x alpha %g beta %g bias %u %s %g %g",
+        gemm->m, gemm->n, gemm->k, gemm->batch, gemm->flags, gemm->alpha,
+        gemm->beta, gemm->bias_kind,
+        activation != NULL ? activation->name : "linear",
+        gemm->activation_parameter, gemm->activation_parameter2);
 }
 
 void call_text(const struct call *call, char *text, size_t size)
@@ -120,6 +119,9 @@ void call_text(const struct call *call, char *text, size_t size)
 
     if (call_is_gemm(call))
         used += gemm_text(&call->gemm, text + used, size - used);
+    if (call->flags != 0)
+        used += (size_t)snprintf(text + used, size - used, " flags %#x",
+                                 call->flags);
     for (uint32_t i = 0; i < call->int_count && used < size; i++)
         used += (size_t)snprintf(text + used, size - used, " %" PRId64,
                                  call->ints[i]);

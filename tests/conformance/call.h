@@ -45,6 +45,7 @@ enum expected_status {
 struct call {
     const struct op_row *row;
     struct random *random; /* The source of shapes, strides and values. */
+    uint32_t flags; /* of struct tandem_op */
     int64_t ints[TANDEM_MAX_ATTRIBUTES];
     double floats[TANDEM_MAX_ATTRIBUTES];
     uint32_t int_count, float_count;

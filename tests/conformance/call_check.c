@@ -92,6 +92,7 @@ static void arguments_bind(struct arguments *arguments, const struct call *call)
     arguments->op =
         (struct tandem_op){.struct_size = call->struct_size,
                            .id = call->row->id,
+                           .flags = call->flags,
                            .int_count = call->int_count,
                            .float_count = call->float_count,
                            .ints = call->int_count ? call->ints : NULL,

@@ -432,14 +432,17 @@ static void reference(const struct call *call, const struct dense *in,
     out->subnormal_tolerance = REFERENCE_SUBNORMAL;
     for (int64_t i = 0; i < count; i++) {
         struct sum sum = products_sum(call, in, index, desc->shape[1]);
-        double error;
+        /* The input and the weight are truncated or rounded to TF32. */
+        double error = (call->flags & TANDEM_OP_ALLOW_TF32) != 0
+                           ? 0x1p-9 * sum.magnitude
+                           : 0.0;
 
         if (has_bias(call))
             term_add(&sum, dense_real(&in[2], index[1]));
         if (call->ints[RESIDUAL] != 0)
             term_add(&sum, dense_real(&in[call->inputs - 1], i));
         /* Subnormal products may be flushed to zero. */
-        error = relative * sum.magnitude + (depth + 2.0) * (double)FLT_MIN;
+        error += relative * sum.magnitude + (depth + 2.0) * (double)FLT_MIN;
         if (!reference_activation((uint32_t)call->ints[ACTIVATION],
                                   call->floats, sum.real, error, &out->real[i],
                                   &out->tolerance[i]) ||
@@ -455,6 +458,7 @@ struct options {
     uint32_t activation;
     double parameters[2];
     bool bias, residual, special;
+    bool tf32;                     /* with TANDEM_OP_ALLOW_TF32 */
     const int64_t *output_padding; /* only for conv_transpose */
 };
 
@@ -494,6 +498,7 @@ static struct shapes attributes_set(struct call *call,
     call->floats[0] = options->parameters[0];
     call->floats[1] = options->parameters[1];
     call->float_count = 2;
+    call->flags = options->tf32 ? TANDEM_OP_ALLOW_TF32 : 0;
     call->int_count = TABLE_INTS + lists * spatial;
     call->inputs = 2u + options->bias + options->residual;
     for (uint32_t list = 0; list < lists; list++)
@@ -535,11 +540,11 @@ static void run(struct suite *suite, const struct op_row *row,
             options->output_padding[i - 2] >= form->lists[DILATIONS][i - 2])
             return;
     shape_text(form->x.rank, form->x.at, text, sizeof(text));
-    call =
-        call_begin(suite, row, "%s form %d%s%s, activation %u%s", text,
-                   (int)(form - forms), options->bias ? ", bias" : "",
-                   options->residual ? ", residual" : "", options->activation,
-                   options->special ? ", specials" : "");
+    call = call_begin(suite, row, "%s form %d%s%s, activation %u%s%s", text,
+                      (int)(form - forms), options->bias ? ", bias" : "",
+                      options->residual ? ", residual" : "",
+                      options->activation, options->special ? ", specials" : "",
+                      options->tf32 ? ", tf32" : "");
     if (call == NULL)
         return;
     shapes = attributes_set(call, form, options);
@@ -561,6 +566,9 @@ static void run(struct suite *suite, const struct op_row *row,
     call_end(suite, call);
 }
 
+/* Variants 0 to 7 of a form have bits for bias, residual and special values. */
+#define WITH_TF32 8u
+
 static void cases(struct suite *suite, const struct op_row *row)
 {
     static const struct {
@@ -573,7 +581,7 @@ static void cases(struct suite *suite, const struct op_row *row)
 
     random_seed(&choice, suite->options->seed, row->name);
     for (uint32_t f = 0; f < COUNT_OF(forms); f++)
-        for (uint32_t variant = 0; variant < 8; variant++) {
+        for (uint32_t variant = 0; variant <= WITH_TF32; variant++) {
             bool drawn =
                 random_once_in(&choice, suite->options->smoke ? 16 : 4);
             uint32_t a = variant == 0 ? 0 : (f + variant) % 6;
@@ -583,9 +591,11 @@ static void cases(struct suite *suite, const struct op_row *row)
                 (variant & 1) != 0,
                 (variant & 2) != 0,
                 (variant & 4) != 0,
+                variant == WITH_TF32,
                 output_paddings[variant % 3]};
+            bool always = variant % 3 == 0 || variant == WITH_TF32;
 
-            if (drawn || (forms[f].level == ALWAYS && variant % 3 == 0) ||
+            if (drawn || (forms[f].level == ALWAYS && always) ||
                 suite->options->full || suite->options->filter != NULL)
                 run(suite, row, &forms[f], &options);
         }
@@ -619,9 +629,9 @@ static void window_draw(struct call *call, struct conv_form *form, uint32_t i)
 
 static void draw(struct call *call, const struct block *block)
 {
-    static const uint32_t activations[] = {
-        TANDEM_OP_INVALID, TANDEM_OP_INVALID, TANDEM_OP_RELU,
-        TANDEM_OP_SWISH,   TANDEM_OP_CLIP,    TANDEM_OP_MISH};
+    static const uint32_t activations[] = {TANDEM_OP_INVALID, TANDEM_OP_INVALID,
+                                           TANDEM_OP_RELU,    TANDEM_OP_SWISH,
+                                           TANDEM_OP_CLIP,    TANDEM_OP_MISH};
     static const int64_t no_padding[SPATIAL] = {0};
     struct random *random = call->random;
     struct conv_form form = {.group = 1};
@@ -643,6 +653,7 @@ static void draw(struct call *call, const struct block *block)
         window_draw(call, &form, i);
     options.bias = random_once_in(random, 2);
     options.residual = random_once_in(random, 3);
+    options.tf32 = random_once_in(random, 4);
     options.activation = activations[block->numbers[5] % 6];
     options.parameters[0] = -0.5;
     options.parameters[1] = 6;

@@ -46,6 +46,7 @@ static void conv_apply(const struct row *row, struct op_case *c)
                              word_number(row, "p", 0),
                              word_number(row, "p", 0)};
 
+    c->op.flags = row_has(row, "tf32") ? TANDEM_OP_ALLOW_TF32 : 0;
     c->ints[GROUP] = word_number(row, "g", 1);
     for (uint32_t i = 0; i < COUNT(lists); i++)
         for (uint32_t axis = 0; axis < AXES; axis++)

@@ -5,7 +5,8 @@
  *
  *   conv       the shape is that of the input.  mM: M output channels; kK, sS,
  *              pP, gG: window, stride and padding of each axis, and groups.
- *              Without a word 1, 1, 0 and 1.  There is a bias.
+ *              Without a word 1, 1, 0 and 1.  There is a bias.  "tf32":
+ *              TANDEM_OP_ALLOW_TF32.
  *   attention  the shape is that of q.  keysK: K keys, otherwise as many as
  *              queries; "causal".
  *   resize     "nearest" or "linear"; the last two axes are doubled.

@@ -364,6 +364,7 @@ def layer_run(torch, row, device):
     w = torch.rand(outputs, shape[1] // groups, window, window, device=device)
     bias = torch.rand(outputs, device=device)
     stride, padding = word_number(row, "s", 1), word_number(row, "p", 0)
+    torch.backends.cudnn.allow_tf32 = "tf32" in row["detail"]
     return lambda: f.conv2d(x, w, bias, stride, padding, 1, groups)
 
 

@@ -271,6 +271,9 @@ static bool check_range(struct bench *bench, const struct op_case *c,
                         read_fn read, void *argument, uint32_t output,
                         uint64_t first, uint64_t count)
 {
+    /* TF32 has 10 bits after the leading one. All inputs are positive. */
+    const bool is_tf32 = (c->op.flags & TANDEM_OP_ALLOW_TF32) != 0;
+    const double relative = is_tf32 ? 0x1p-9 : 1e-4;
     double values[CHECKED];
 
     if (!read(argument, output, first, count, values)) {
@@ -280,7 +283,7 @@ static bool check_range(struct bench *bench, const struct op_case *c,
     for (uint64_t i = 0; i < count; i++) {
         double want = expected(c, output, first + i);
 
-        if (fabs(values[i] - want) <= 1e-4 * fabs(want) + 1e-6)
+        if (fabs(values[i] - want) <= relative * fabs(want) + 1e-6)
             continue;
         bench_fail(bench, "wrong: element %llu is %g, not %g",
                    (unsigned long long)(first + i), values[i], want);

@@ -105,9 +105,15 @@ void layers_list(struct list *list)
 {
     add_gemm(list);
     for (int batch = 1; batch <= 32; batch += 31) {
-        for (size_t i = 0; i < COUNT(resnet50); i++)
+        for (size_t i = 0; i < COUNT(resnet50); i++) {
+            char detail[48];
+
+            snprintf(detail, sizeof detail, "%s tf32", resnet50[i].detail);
             add_image(list, batch, resnet50[i].channels, resnet50[i].side,
                       resnet50[i].detail);
+            add_image(list, batch, resnet50[i].channels, resnet50[i].side,
+                      detail);
+        }
         for (size_t i = 0; i < COUNT(mobilenet); i++) {
             char detail[48];
 

@@ -228,6 +228,9 @@ static void step_call_init(const struct execution *execution,
     call->op = (struct tandem_op){
         .struct_size = sizeof(call->op),
         .id = step->op,
+        .flags = (arguments->flags & TANDEM_GEMM_ALLOW_TF32) != 0
+                     ? TANDEM_OP_ALLOW_TF32
+                     : 0,
         .int_count = step->int_count,
         .float_count = step->float_count,
         .ints = step->ints,

@@ -136,6 +136,9 @@ static void gemm_fill(struct tandem_gemm *out, const struct op_request *request,
         .n = conv->columns,
         .k = conv->depth,
         .batch = conv->batch,
+        .flags = (request->op->flags & TANDEM_OP_ALLOW_TF32) != 0
+                     ? TANDEM_GEMM_ALLOW_TF32
+                     : 0,
         .alpha = 1,
         .b = {x->buffer, x->byte_offset, x_ld, conv->x.batch},
         .beta = conv->residual_tensor != NULL,
