@@ -2,7 +2,6 @@
 /* Builds iteration spaces; see iteration_space.h. */
 #include "common/iteration_space.h"
 
-#include <string.h>
 
 /* Two functions that return the absolute value and the product of strides. They
  * wrap on overflow, because an unused stride can have any value. */

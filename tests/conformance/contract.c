@@ -4,7 +4,6 @@
 
 #include "operator_list.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

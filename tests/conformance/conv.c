@@ -3,7 +3,6 @@
  * Convolutions and transposed convolutions over one to three spatial axes, with
  * strides, dilations, padding, groups, bias, residual and activation.
  */
-#include "element_value.h"
 #include "elementwise_reference.h"
 #include "inputs.h"
 #include "suite_class.h"

@@ -7,7 +7,6 @@
 #include "moved.h"
 
 #include <math.h>
-#include <string.h>
 
 static const struct domain domains[] = {
     {TANDEM_OP_CAST,

@@ -10,7 +10,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const struct domain domains[] = {
     {TANDEM_OP_FLOOR, -9, 9, 5, {0, 0.5, -0.5, 8388608, -8388608}},

@@ -10,7 +10,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /*
  * Patterns of a and b that random elements do not cover: rounding errors of

@@ -7,7 +7,6 @@
 #include "moved.h"
 
 #include <math.h>
-#include <stdio.h>
 
 /* Random outputs have at most about four times as many elements. */
 #define MAX_DRAWN_ELEMENTS 20000

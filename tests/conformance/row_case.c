@@ -2,7 +2,6 @@
 /* Operators over rows; see row_case.h. */
 #include "row_case.h"
 
-#include "element_value.h"
 
 #include <math.h>
 

@@ -12,7 +12,6 @@
 #include "common/tensor_extent.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Positions of conv's integer attributes: the lists strides, dilations, begins

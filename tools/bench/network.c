@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 const struct value absent_value = {.array = NO_ARRAY};
 

@@ -5,7 +5,6 @@
 #include "calibration_run.h"
 
 #include "../common/clock.h"
-#include "../common/statistics.h"
 
 /* The first launch compiled a kernel if it took this much longer than the
  * second.

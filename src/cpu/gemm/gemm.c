@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include <limits.h>
-#include <string.h>
 
 #include "common/last_error.h"
 #include "common/operator_table.h"

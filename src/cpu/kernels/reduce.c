@@ -6,7 +6,6 @@
 #include "config.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "cpu/kernels/reduce.h"
 

@@ -9,7 +9,6 @@
 #include "host/device/device_wait.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void observer_call(struct tandem_context *context,
                           struct placement_decision *decision, bool after)

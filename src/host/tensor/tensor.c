@@ -9,7 +9,6 @@
 #include "common/operator_table.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct handle_pool tensor_pool = HANDLE_POOL(struct tandem_tensor, 0x5454454e);
