@@ -222,16 +222,13 @@ static void run(struct suite *suite, const struct op_row *row,
                 const struct attention_form *form, uint32_t variant)
 {
     struct shapes shapes = shapes_of(form);
-    struct call *call;
-    char text[200];
-
-    shape_text(4, shapes.q.at, text, sizeof(text));
-    call =
-        call_begin(suite, row, "%s form %d%s%s%s%s", text, (int)(form - forms),
-                   variant & IS_CAUSAL ? ", causal" : "",
+    struct call *call =
+        call_begin(suite, row, "%s form %d%s%s%s%s", shape_text(4, shapes.q.at),
+                   (int)(form - forms), variant & IS_CAUSAL ? ", causal" : "",
                    variant & HAS_MASK ? ", mask" : "",
                    variant & MASK_IS_BOOL ? " of bools" : "",
                    variant & HAS_SOFTCAP ? ", softcap" : "");
+
     if (call == NULL)
         return;
     attributes_set(call, form, variant);
@@ -262,13 +259,10 @@ static void cases(struct suite *suite, const struct op_row *row)
     random_seed(&choice, suite->options->seed, row->name);
     for (uint32_t f = 0; f < COUNT_OF(forms); f++)
         for (uint32_t variant = 0; variant < 16; variant++) {
-            bool drawn =
-                random_once_in(&choice, suite->options->smoke ? 24 : 5);
-
             if ((variant & MASK_IS_BOOL) != 0 && (variant & HAS_MASK) == 0)
                 continue;
-            if (drawn || (forms[f].level == ALWAYS && variant % 5 == 1) ||
-                suite->options->full || suite->options->filter != NULL)
+            if (form_chosen(suite, &choice,
+                            forms[f].level == ALWAYS && variant % 5 == 1, 5))
                 run(suite, row, &forms[f], variant);
         }
 }
@@ -317,28 +311,13 @@ static bool draw_invalid_attribute(struct call *call)
 
 /* ---- invalid calls ---- */
 
-static void tensor_set(struct tandem_tensor_desc *out, int64_t b, int64_t c,
-                       int64_t d)
-{
-    mistaken_tensor_set(out, TANDEM_F32, 2, b, c);
-    out->rank = 4;
-    out->shape[0] = 1;
-    out->shape[1] = b;
-    out->shape[2] = c;
-    out->shape[3] = d;
-    out->strides[0] = b * c * d;
-    out->strides[1] = c * d;
-    out->strides[2] = d;
-    out->strides[3] = 1;
-}
-
 static void make_valid(struct mistaken_call *p)
 {
-    tensor_set(&p->ins[0], 4, 3, 2);
-    tensor_set(&p->ins[1], 2, 5, 2);
-    tensor_set(&p->ins[2], 2, 5, 3);
+    MISTAKEN_SHAPE(&p->ins[0], 1, 4, 3, 2);
+    MISTAKEN_SHAPE(&p->ins[1], 1, 2, 5, 2);
+    MISTAKEN_SHAPE(&p->ins[2], 1, 2, 5, 3);
     mistaken_tensor_set(&p->ins[3], TANDEM_F32, 2, 3, 5);
-    tensor_set(&p->outs[0], 4, 3, 3);
+    MISTAKEN_SHAPE(&p->outs[0], 1, 4, 3, 3);
     p->in_count = 4;
     p->ints[CAUSAL] = p->ints[PAST] = 1;
     p->floats[SCALE] = 1;

@@ -337,14 +337,14 @@ report(struct suite *suite, const struct call *call,
     char text[420], failure[420];
     va_list arguments;
 
+    va_start(arguments, format);
+    vsnprintf(failure, sizeof(failure), format, arguments);
+    va_end(arguments);
     if (suite->reports == 0 && case_prints_failures(suite)) {
         call_text(call, text, sizeof(text));
         case_fail(suite, "%s%s%s", text, suite->other != NULL ? " on " : "",
                   suite->other != NULL ? outcome->plugin->options->plugin : "");
     }
-    va_start(arguments, format);
-    vsnprintf(failure, sizeof(failure), format, arguments);
-    va_end(arguments);
     case_fail(suite, "%s", failure);
 }
 
@@ -374,7 +374,7 @@ static void element_report(struct suite *suite, const struct checker *checker,
 {
     const struct call *call = checker->call;
     const struct operand *operand = &call->operands[call->inputs + k];
-    char at[200], got[64], want[64], values[200] = "";
+    char got[64], want[64], values[200] = "";
     int64_t index[TANDEM_MAX_RANK] = {0}, rest = i;
     size_t used = 0;
 
@@ -382,7 +382,6 @@ static void element_report(struct suite *suite, const struct checker *checker,
         index[axis] = rest % operand->desc.shape[axis];
         rest /= operand->desc.shape[axis];
     }
-    shape_text(operand->desc.rank, index, at, sizeof(at));
     value_text(operand->desc.dtype, bits, got, sizeof(got));
     wanted_text(&checker->expected[0][k], i, operand->desc.dtype, want,
                 sizeof(want));
@@ -399,7 +398,7 @@ static void element_report(struct suite *suite, const struct checker *checker,
     }
     report(suite, call, outcome,
            "output %u at %s: got %s, expected %s, off by %.3g tolerances%s", k,
-           at, got, want, error, values);
+           shape_text(operand->desc.rank, index), got, want, error, values);
 }
 
 /* ---- checks ---- */

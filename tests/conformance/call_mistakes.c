@@ -20,6 +20,18 @@ void mistaken_tensor_set(struct tandem_tensor_desc *desc, uint32_t dtype,
     desc->strides[1] = 1;
 }
 
+void mistaken_shape_set(struct tandem_tensor_desc *desc, struct shape shape)
+{
+    int64_t stride = 1;
+
+    desc->dtype = TANDEM_F32;
+    desc->rank = shape.rank;
+    for (uint32_t i = shape.rank; i-- > 0; stride *= shape.at[i]) {
+        desc->shape[i] = shape.at[i];
+        desc->strides[i] = stride;
+    }
+}
+
 void mistaken_call_reset(struct mistaken_call *p, const struct op_row *row)
 {
     p->row = row;

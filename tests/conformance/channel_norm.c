@@ -188,13 +188,12 @@ static void parameters(struct call *call, int64_t channels,
 static void form_run(struct suite *suite, const struct op_row *row,
                      const struct channel_form *form, double epsilon)
 {
-    char text[200];
-    struct call *call;
     struct operand *in;
+    struct call *call =
+        call_begin(suite, row, "%s%s groups %d epsilon %g", form->name,
+                   shape_text(form->shape.rank, form->shape.at),
+                   (int)form->groups, epsilon);
 
-    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
-    call = call_begin(suite, row, "%s%s groups %d epsilon %g", form->name, text,
-                      (int)form->groups, epsilon);
     if (call == NULL)
         return;
     call->ints[0] = form->groups;
@@ -227,12 +226,11 @@ static void magnitude_run(struct suite *suite, const struct op_row *row,
                           const struct magnitude *scale,
                           const struct magnitude *bias, double epsilon)
 {
-    char text[200];
-    struct call *call;
+    struct call *call =
+        call_begin(suite, row, "magnitude %s by %s plus %s epsilon %g %s",
+                   size->name, scale->name, bias->name, epsilon,
+                   shape_text(form->shape.rank, form->shape.at));
 
-    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
-    call = call_begin(suite, row, "magnitude %s by %s plus %s epsilon %g %s",
-                      size->name, scale->name, bias->name, epsilon, text);
     if (call == NULL)
         return;
     call->ints[0] = form->groups;

@@ -46,10 +46,9 @@ static void reference(const struct call *call, const struct dense *in,
 {
     const struct tandem_tensor_desc *desc = &call->operands[call->inputs].desc;
     const int64_t axis = axis_from_start(call->ints[0], desc->rank);
-    int64_t inner = 1;
+    const int64_t inner =
+        shape_count(desc->rank - (uint32_t)axis - 1, &desc->shape[axis + 1]);
 
-    for (uint32_t i = (uint32_t)axis + 1; i < desc->rank; i++)
-        inner *= desc->shape[i];
     expected_init(out, EXPECTED_BITS, call->operands[call->inputs].elements);
     for (int64_t i = 0; i < out->elements; i++) {
         const int64_t line = i / inner, before = line / desc->shape[axis];
@@ -72,14 +71,12 @@ static void run(struct suite *suite, const struct op_row *row, uint32_t dtype,
 {
     struct shape shape = form->first;
     const int64_t axis = axis_from_start(form->axis, shape.rank);
-    struct call *call;
     int64_t sum = 0;
-    char text[200];
+    struct call *call =
+        call_begin(suite, row, "%s %s and %u more, axis %d, layout %d",
+                   dtype_text(dtype), shape_text(shape.rank, shape.at),
+                   inputs - 1, (int)form->axis, (int)form->in);
 
-    shape_text(shape.rank, shape.at, text, sizeof(text));
-    call = call_begin(suite, row, "%s %s and %u more, axis %d, layout %d",
-                      dtype_text(dtype), text, inputs - 1, (int)form->axis,
-                      (int)form->in);
     if (call == NULL)
         return;
     moved_require(call, dtype);
@@ -134,13 +131,6 @@ static void draw(struct call *call, const struct block *block)
     operand_draw(call, inputs, dtype, &shape);
 }
 
-static bool fill(struct call *call, uint32_t input, const struct spread *spread)
-{
-    (void)spread;
-    operand_fill_bits(&call->operands[input], call->random);
-    return true;
-}
-
 static bool draw_invalid_axis(struct call *call)
 {
     const int64_t rank = call->operands[0].desc.rank;
@@ -183,7 +173,7 @@ const struct suite_class suite_concat = {
     .cases = cases,
     .reference = reference,
     .draw = draw,
-    .fill = fill,
+    .fill = moved_fill,
     .draw_invalid_attribute = draw_invalid_axis,
     .weight = 4,
     .make_valid = make_valid,

@@ -25,291 +25,82 @@ struct conv_form {
     enum operand_layout in_layout, weight_layout, out_layout;
 };
 
+/* A form with the three layouts, and one whose operands are all dense. */
+#define FORM(...)                                                              \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+#define DENSE_FORM(...) FORM(__VA_ARGS__, DENSE, DENSE, DENSE)
+
 static const struct conv_form forms[] = {
     /* Windows of one element, with and without a stride. */
-    {ALWAYS,
-     S(2, 16, 5, 7),
-     24,
-     1,
-     {1, 1},
-     {{1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 40, 9, 9),
-     33,
-     1,
-     {1, 1},
-     {{2, 3}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {ALWAYS,
-     S(2, 16, 5, 7),
-     24,
-     1,
-     {1, 1},
-     {{1, 1}, {1, 1}},
-     REVERSED,
-     REVERSED,
-     REVERSED},
-    {SOME, S(3, 12, 70), 9, 3, {1}, {{1}, {1}}, DENSE, DENSE, DENSE},
+    DENSE_FORM(ALWAYS, S(2, 16, 5, 7), 24, 1, {1, 1}, {{1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(1, 40, 9, 9), 33, 1, {1, 1}, {{2, 3}, {1, 1}}),
+    FORM(ALWAYS, S(2, 16, 5, 7), 24, 1, {1, 1}, {{1, 1}, {1, 1}}, REVERSED,
+         REVERSED, REVERSED),
+    DENSE_FORM(SOME, S(3, 12, 70), 9, 3, {1}, {{1}, {1}}),
     /* Windows of several elements. */
-    {ALWAYS,
-     S(2, 8, 13, 17),
-     16,
-     1,
-     {3, 3},
-     {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {ALWAYS,
-     S(1, 3, 29, 30),
-     40,
-     1,
-     {7, 7},
-     {{2, 2}, {1, 1}, {3, 3}, {3, 3}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 130, 6, 6),
-     70,
-     1,
-     {3, 3},
-     {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(2, 5, 12, 11),
-     6,
-     1,
-     {3, 2},
-     {{2, 1}, {2, 3}, {4, 1}, {2, 3}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME, S(2, 6, 200), 12, 2, {5}, {{3}, {2}, {8}, {1}}, DENSE, DENSE, DENSE},
-    {ALWAYS,
-     S(2, 4, 5, 6, 7),
-     6,
-     2,
-     {2, 3, 3},
-     {{1, 2, 1}, {2, 1, 1}, {1, 0, 2}, {0, 2, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 1, 1, 1),
-     5,
-     1,
-     {3, 3},
-     {{1, 1}, {3, 3}, {3, 4}, {3, 2}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME, S(0, 3, 5, 5), 4, 1, {3, 3}, {{1, 1}, {1, 1}}, DENSE, DENSE, DENSE},
-    {SOME, S(2, 3, 5, 5), 0, 1, {3, 3}, {{1, 1}, {1, 1}}, DENSE, DENSE, DENSE},
-    {SOME,
-     S(2, 0, 5, 5),
-     6,
-     1,
-     {3, 3},
-     {{1, 1}, {1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
+    DENSE_FORM(ALWAYS, S(2, 8, 13, 17), 16, 1, {3, 3},
+               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+    DENSE_FORM(ALWAYS, S(1, 3, 29, 30), 40, 1, {7, 7},
+               {{2, 2}, {1, 1}, {3, 3}, {3, 3}}),
+    DENSE_FORM(SOME, S(1, 130, 6, 6), 70, 1, {3, 3},
+               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(2, 5, 12, 11), 6, 1, {3, 2},
+               {{2, 1}, {2, 3}, {4, 1}, {2, 3}}),
+    DENSE_FORM(SOME, S(2, 6, 200), 12, 2, {5}, {{3}, {2}, {8}, {1}}),
+    DENSE_FORM(ALWAYS, S(2, 4, 5, 6, 7), 6, 2, {2, 3, 3},
+               {{1, 2, 1}, {2, 1, 1}, {1, 0, 2}, {0, 2, 1}}),
+    DENSE_FORM(SOME, S(1, 1, 1, 1), 5, 1, {3, 3},
+               {{1, 1}, {3, 3}, {3, 4}, {3, 2}}),
+    DENSE_FORM(SOME, S(0, 3, 5, 5), 4, 1, {3, 3}, {{1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(2, 3, 5, 5), 0, 1, {3, 3}, {{1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(2, 0, 5, 5), 6, 1, {3, 3}, {{1, 1}, {1, 1}, {1, 1}}),
     /* Depthwise convolutions, and other groups. */
-    {ALWAYS,
-     S(2, 19, 14, 15),
-     19,
-     19,
-     {3, 3},
-     {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 8, 33, 80),
-     16,
-     8,
-     {5, 5},
-     {{2, 2}, {1, 1}, {2, 2}, {2, 2}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 4, 7, 600),
-     4,
-     4,
-     {3, 9},
-     {{1, 1}, {1, 2}, {1, 8}, {1, 8}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(2, 24, 9, 8),
-     24,
-     6,
-     {3, 3},
-     {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(2, 24, 9, 8),
-     48,
-     2,
-     {3, 3},
-     {{2, 2}, {1, 1}, {1, 1}, {0, 0}},
-     DENSE,
-     DENSE,
-     DENSE},
+    DENSE_FORM(ALWAYS, S(2, 19, 14, 15), 19, 19, {3, 3},
+               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(1, 8, 33, 80), 16, 8, {5, 5},
+               {{2, 2}, {1, 1}, {2, 2}, {2, 2}}),
+    DENSE_FORM(SOME, S(1, 4, 7, 600), 4, 4, {3, 9},
+               {{1, 1}, {1, 2}, {1, 8}, {1, 8}}),
+    DENSE_FORM(SOME, S(2, 24, 9, 8), 24, 6, {3, 3},
+               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(2, 24, 9, 8), 48, 2, {3, 3},
+               {{2, 2}, {1, 1}, {1, 1}, {0, 0}}),
     /* Depthwise convolutions whose rows begin and end at odd positions. */
-    {ALWAYS,
-     S(2, 5, 11, 9),
-     5,
-     5,
-     {3, 3},
-     {{2, 2}, {1, 1}, {1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
+    DENSE_FORM(ALWAYS, S(2, 5, 11, 9), 5, 5, {3, 3},
+               {{2, 2}, {1, 1}, {1, 1}, {1, 1}}),
     /* Maximum padding; strides with dilations; strides above the window. */
-    {SOME,
-     S(1, 3, 9, 7),
-     3,
-     3,
-     {3, 3},
-     {{1, 1}, {1, 1}, {2, 2}, {2, 2}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 4, 13, 21),
-     4,
-     4,
-     {3, 4},
-     {{2, 2}, {3, 1}, {0, 2}, {1, 0}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 3, 10, 70),
-     6,
-     3,
-     {2, 2},
-     {{3, 3}, {1, 1}, {1, 0}, {0, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 20, 15, 17),
-     15,
-     1,
-     {3, 3},
-     {{2, 2}, {2, 3}, {2, 1}, {1, 2}},
-     DENSE,
-     DENSE,
-     DENSE},
+    DENSE_FORM(SOME, S(1, 3, 9, 7), 3, 3, {3, 3},
+               {{1, 1}, {1, 1}, {2, 2}, {2, 2}}),
+    DENSE_FORM(SOME, S(1, 4, 13, 21), 4, 4, {3, 4},
+               {{2, 2}, {3, 1}, {0, 2}, {1, 0}}),
+    DENSE_FORM(SOME, S(1, 3, 10, 70), 6, 3, {2, 2},
+               {{3, 3}, {1, 1}, {1, 0}, {0, 1}}),
+    DENSE_FORM(SOME, S(1, 20, 15, 17), 15, 1, {3, 3},
+               {{2, 2}, {2, 3}, {2, 1}, {1, 2}}),
     /* Many taps, and planes and rows that are divided into blocks. */
-    {SOME,
-     S(1, 3, 20, 21),
-     5,
-     1,
-     {9, 9},
-     {{1, 1}, {1, 1}, {4, 4}, {4, 4}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 2, 90, 80),
-     2,
-     2,
-     {3, 3},
-     {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME, S(1, 2, 5000), 2, 2, {3}, {{1}, {1}, {1}, {1}}, DENSE, DENSE, DENSE},
+    DENSE_FORM(SOME, S(1, 3, 20, 21), 5, 1, {9, 9},
+               {{1, 1}, {1, 1}, {4, 4}, {4, 4}}),
+    DENSE_FORM(SOME, S(1, 2, 90, 80), 2, 2, {3, 3},
+               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(1, 2, 5000), 2, 2, {3}, {{1}, {1}, {1}, {1}}),
     /* Windows of one element: several blocks; channels that are a page apart;
      * one output. */
-    {SOME,
-     S(1, 9, 23, 29),
-     20,
-     1,
-     {1, 1},
-     {{1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(1, 9, 32, 32),
-     20,
-     1,
-     {1, 1},
-     {{1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
-    {SOME,
-     S(2, 20, 1, 1),
-     30,
-     1,
-     {1, 1},
-     {{1, 1}, {1, 1}},
-     DENSE,
-     DENSE,
-     DENSE},
+    DENSE_FORM(SOME, S(1, 9, 23, 29), 20, 1, {1, 1}, {{1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(1, 9, 32, 32), 20, 1, {1, 1}, {{1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(2, 20, 1, 1), 30, 1, {1, 1}, {{1, 1}, {1, 1}}),
     /* Layouts. */
-    {ALWAYS,
-     S(2, 10, 9, 10),
-     12,
-     1,
-     {3, 3},
-     {{2, 1}, {1, 1}, {1, 1}, {1, 0}},
-     PERMUTED,
-     PERMUTED,
-     PERMUTED},
-    {SOME,
-     S(2, 10, 9, 10),
-     12,
-     2,
-     {3, 3},
-     {{2, 1}, {1, 1}, {1, 1}, {1, 0}},
-     PADDED,
-     PADDED,
-     PADDED},
-    {SOME,
-     S(2, 10, 9, 10),
-     12,
-     1,
-     {3, 3},
-     {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-     ANY,
-     ANY,
-     ANY},
-    {SOME,
-     S(2, 6, 9, 5),
-     6,
-     6,
-     {2, 3},
-     {{2, 2}, {1, 1}, {1, 1}, {1, 1}},
-     NEGATIVE,
-     REVERSED,
-     NEGATIVE},
-    {SOME,
-     S(2, 3, 9, 5),
-     8,
-     1,
-     {2, 3},
-     {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-     REPEATED,
-     REPEATED,
-     DENSE},
+    FORM(ALWAYS, S(2, 10, 9, 10), 12, 1, {3, 3},
+         {{2, 1}, {1, 1}, {1, 1}, {1, 0}}, PERMUTED, PERMUTED, PERMUTED),
+    FORM(SOME, S(2, 10, 9, 10), 12, 2, {3, 3}, {{2, 1}, {1, 1}, {1, 1}, {1, 0}},
+         PADDED, PADDED, PADDED),
+    FORM(SOME, S(2, 10, 9, 10), 12, 1, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
+         ANY, ANY, ANY),
+    FORM(SOME, S(2, 6, 9, 5), 6, 6, {2, 3}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}},
+         NEGATIVE, REVERSED, NEGATIVE),
+    FORM(SOME, S(2, 3, 9, 5), 8, 1, {2, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
+         REPEATED, REPEATED, DENSE),
 };
 
 static const int64_t output_paddings[][SPATIAL] = {{0}, {1, 0}, {0, 1}};
@@ -531,16 +322,15 @@ static void run(struct suite *suite, const struct op_row *row,
     struct shapes shapes;
     struct call *call;
     uint32_t place = 2;
-    char text[200];
 
     /* A transposed convolution needs an input, and each padding a place. */
     for (uint32_t i = 2; i < form->x.rank && is_transpose(row); i++)
         if (options->output_padding[i - 2] >= form->lists[STRIDES][i - 2] &&
             options->output_padding[i - 2] >= form->lists[DILATIONS][i - 2])
             return;
-    shape_text(form->x.rank, form->x.at, text, sizeof(text));
-    call = call_begin(suite, row, "%s form %d%s%s, activation %u%s%s", text,
-                      (int)(form - forms), options->bias ? ", bias" : "",
+    call = call_begin(suite, row, "%s form %d%s%s, activation %u%s%s",
+                      shape_text(form->x.rank, form->x.at), (int)(form - forms),
+                      options->bias ? ", bias" : "",
                       options->residual ? ", residual" : "",
                       options->activation, options->special ? ", specials" : "",
                       options->tf32 ? ", tf32" : "");
@@ -581,8 +371,6 @@ static void cases(struct suite *suite, const struct op_row *row)
     random_seed(&choice, suite->options->seed, row->name);
     for (uint32_t f = 0; f < COUNT_OF(forms); f++)
         for (uint32_t variant = 0; variant <= WITH_TF32; variant++) {
-            bool drawn =
-                random_once_in(&choice, suite->options->smoke ? 16 : 4);
             uint32_t a = variant == 0 ? 0 : (f + variant) % 6;
             struct options options = {
                 activations[a].op,
@@ -592,10 +380,10 @@ static void cases(struct suite *suite, const struct op_row *row)
                 (variant & 4) != 0,
                 variant == WITH_TF32,
                 output_paddings[variant % 3]};
-            bool always = variant % 3 == 0 || variant == WITH_TF32;
+            bool always = forms[f].level == ALWAYS &&
+                          (variant % 3 == 0 || variant == WITH_TF32);
 
-            if (drawn || (forms[f].level == ALWAYS && always) ||
-                suite->options->full || suite->options->filter != NULL)
+            if (form_chosen(suite, &choice, always, 4))
                 run(suite, row, &forms[f], &options);
         }
 }
@@ -682,27 +470,16 @@ static bool draw_invalid_attribute(struct call *call)
 
 /* ---- invalid calls ---- */
 
-static void tensor_set(struct tandem_tensor_desc *out, int64_t a, int64_t b,
-                       int64_t c)
-{
-    mistaken_tensor_set(out, TANDEM_F32, 2, a, b);
-    out->rank = 3;
-    out->shape[2] = c;
-    out->strides[0] = b * c;
-    out->strides[1] = c;
-    out->strides[2] = 1;
-}
-
 /* Two groups of channels, a window of 2, bias and residual. */
 static void make_valid(struct mistaken_call *p)
 {
     const bool transpose = is_transpose(p->row);
 
-    tensor_set(&p->ins[0], 1, 4, 6);
-    tensor_set(&p->ins[1], transpose ? 4 : 6, transpose ? 3 : 2, 2);
+    MISTAKEN_SHAPE(&p->ins[0], 1, 4, 6);
+    MISTAKEN_SHAPE(&p->ins[1], transpose ? 4 : 6, transpose ? 3 : 2, 2);
     mistaken_tensor_set(&p->ins[2], TANDEM_F32, 1, 6, 0);
-    tensor_set(&p->ins[3], 1, 6, transpose ? 7 : 5);
-    tensor_set(&p->outs[0], 1, 6, transpose ? 7 : 5);
+    MISTAKEN_SHAPE(&p->ins[3], 1, 6, transpose ? 7 : 5);
+    MISTAKEN_SHAPE(&p->outs[0], 1, 6, transpose ? 7 : 5);
     p->in_count = 4;
     p->ints[GROUP] = 2;
     p->ints[ACTIVATION] = TANDEM_OP_RELU;

@@ -186,15 +186,6 @@ static void reference_transpose(const struct call *call, const struct dense *in,
 
 /* ---- cast ---- */
 
-bool form_chosen(const struct suite *suite, struct random *choice, bool always,
-                 uint64_t n)
-{
-    bool chosen = random_once_in(choice, suite->options->smoke ? 4 * n : n);
-
-    return always || chosen || suite->options->full ||
-           suite->options->filter != NULL;
-}
-
 /* Devices with the capability for 16-bit floats must cast them. */
 static uint32_t cast_caps(uint32_t from, uint32_t to, bool required)
 {
@@ -373,14 +364,12 @@ static void transpose_run(struct suite *suite, const struct op_row *row,
                           bool strided)
 {
     enum operand_layout layout = strided ? ANY : DENSE;
-    char shapes[200], perms[200];
     struct shape out;
-    struct call *call;
+    struct call *call = call_begin(
+        suite, row, "%s %s by %s%s", dtype_text(dtype),
+        shape_text(form->shape.rank, form->shape.at),
+        shape_text(form->shape.rank, form->perm), strided ? ", strided" : "");
 
-    shape_text(form->shape.rank, form->shape.at, shapes, sizeof(shapes));
-    shape_text(form->shape.rank, form->perm, perms, sizeof(perms));
-    call = call_begin(suite, row, "%s %s by %s%s", dtype_text(dtype), shapes,
-                      perms, strided ? ", strided" : "");
     if (call == NULL)
         return;
     moved_require(call, dtype);
@@ -461,8 +450,7 @@ static void draw_transpose(struct call *call, const struct block *block)
     operand_draw(call, 1, dtype, &out);
 }
 
-static bool fill_moved(struct call *call, uint32_t input,
-                       const struct spread *spread)
+bool moved_fill(struct call *call, uint32_t input, const struct spread *spread)
 {
     (void)spread;
     operand_fill_bits(&call->operands[input], call->random);
@@ -534,7 +522,7 @@ const struct suite_class suite_copy = {
     .cases = copy_cases,
     .reference = reference_copy,
     .draw = draw_copy,
-    .fill = fill_moved,
+    .fill = moved_fill,
     .weight = 4,
     CLASS_MISTAKES(copy_mistakes),
 };
@@ -543,7 +531,7 @@ const struct suite_class suite_transpose = {
     .cases = transpose_cases,
     .reference = reference_transpose,
     .draw = draw_transpose,
-    .fill = fill_moved,
+    .fill = moved_fill,
     .draw_invalid_attribute = draw_invalid_permutation,
     .weight = 2,
     .make_valid = make_valid_transpose,

@@ -84,10 +84,9 @@ static void reference(const struct call *call, const struct dense *in,
 {
     const int64_t axis = axis_from_start(call->ints[0], in->rank);
     const int64_t n = in->shape[axis];
-    int64_t inner = 1;
+    const int64_t inner =
+        shape_count(in->rank - (uint32_t)axis - 1, &in->shape[axis + 1]);
 
-    for (uint32_t i = (uint32_t)axis + 1; i < in->rank; i++)
-        inner *= in->shape[i];
     expected_init(out, EXPECTED_REAL, in->elements);
     expected_allow_unspecified(out);
     out->subnormal_tolerance = REFERENCE_SUBNORMAL;

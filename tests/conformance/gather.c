@@ -149,16 +149,14 @@ static void form_run(struct suite *suite, const struct op_row *row,
     const enum operand_layout layout = strided ? ANY : DENSE;
     const struct shape out =
         gathered(form->op, &form->shape, form->attribute, &form->indices);
-    char shapes[200], indices[200];
-    struct call *call;
+    struct call *call =
+        call_begin(suite, row, "%s %s %s %d by %s %s%s", dtype_text(dtype),
+                   shape_text(form->shape.rank, form->shape.at),
+                   form->op == TANDEM_OP_GATHER_ND ? "batch_dims" : "axis",
+                   (int)form->attribute, dtype_text(index_dtype),
+                   shape_text(form->indices.rank, form->indices.at),
+                   strided ? ", strided" : "");
 
-    shape_text(form->shape.rank, form->shape.at, shapes, sizeof(shapes));
-    shape_text(form->indices.rank, form->indices.at, indices, sizeof(indices));
-    call = call_begin(suite, row, "%s %s %s %d by %s %s%s", dtype_text(dtype),
-                      shapes,
-                      form->op == TANDEM_OP_GATHER_ND ? "batch_dims" : "axis",
-                      (int)form->attribute, dtype_text(index_dtype), indices,
-                      strided ? ", strided" : "");
     if (call == NULL)
         return;
     moved_require(call, dtype);

@@ -57,10 +57,9 @@ static void reference_one_hot(const struct call *call, const struct dense *in,
     const struct tandem_tensor_desc *desc = &call->operands[2].desc;
     const int64_t axis = axis_from_start(call->ints[0], desc->rank);
     const int64_t depth = call->ints[1];
-    int64_t inner = 1;
+    const int64_t inner =
+        shape_count(desc->rank - (uint32_t)axis - 1, &desc->shape[axis + 1]);
 
-    for (uint32_t i = (uint32_t)axis + 1; i < desc->rank; i++)
-        inner *= desc->shape[i];
     expected_init(out, EXPECTED_BITS, call->operands[2].elements);
     for (int64_t i = 0; i < out->elements; i++) {
         const int64_t position = i / inner % depth;
@@ -153,13 +152,12 @@ static void one_hot_run(struct suite *suite, const struct op_row *row,
 {
     static const struct shape two = S(2);
     const struct shape out = with_axis(&form->indices, form->axis, form->depth);
-    char text[200];
-    struct call *call;
+    struct call *call =
+        call_begin(suite, row, "%s by %s %s depth %d axis %d",
+                   dtype_text(dtype), dtype_text(index_dtype),
+                   shape_text(form->indices.rank, form->indices.at),
+                   (int)form->depth, (int)form->axis);
 
-    shape_text(form->indices.rank, form->indices.at, text, sizeof(text));
-    call = call_begin(suite, row, "%s by %s %s depth %d axis %d",
-                      dtype_text(dtype), dtype_text(index_dtype), text,
-                      (int)form->depth, (int)form->axis);
     if (call == NULL)
         return;
     moved_require(call, dtype);
@@ -220,16 +218,14 @@ static void range_cases(struct suite *suite, const struct op_row *row)
 }
 
 static void trilu_run(struct suite *suite, const struct op_row *row,
-                      uint32_t dtype, const struct trilu_form *form,
-                      bool upper, bool in_place)
+                      uint32_t dtype, const struct trilu_form *form, bool upper,
+                      bool in_place)
 {
-    char text[200];
-    struct call *call;
+    struct call *call = call_begin(
+        suite, row, "%s %s %s %lld%s", dtype_text(dtype),
+        shape_text(form->shape.rank, form->shape.at), upper ? "upper" : "lower",
+        (long long)form->diagonal, in_place ? ", in place" : "");
 
-    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
-    call = call_begin(suite, row, "%s %s %s %lld%s", dtype_text(dtype), text,
-                      upper ? "upper" : "lower", (long long)form->diagonal,
-                      in_place ? ", in place" : "");
     if (call == NULL)
         return;
     moved_require(call, dtype);
@@ -317,14 +313,6 @@ static void draw_trilu(struct call *call, const struct block *block)
     operand_draw(call, 1, dtype, &shape);
 }
 
-static bool fill_bits(struct call *call, uint32_t input,
-                      const struct spread *spread)
-{
-    (void)spread;
-    operand_fill_bits(&call->operands[input], call->random);
-    return true;
-}
-
 static bool draw_invalid_switch(struct call *call)
 {
     call->ints[0] = invalid_number_draw(call->random, 0, 1);
@@ -368,8 +356,7 @@ static void make_valid_range(struct mistaken_call *p)
 MISTAKE_TABLE(range_mistakes, RANGE_MISTAKES)
 
 #define TRILU_MISTAKES(X)                                                      \
-    X(trilu_rank, TRILU, "a vector", 0,                                        \
-      p->ins[0].rank = p->outs[0].rank = 1)                                    \
+    X(trilu_rank, TRILU, "a vector", 0, p->ins[0].rank = p->outs[0].rank = 1)  \
     X(trilu_upper, TRILU, "upper 2", 0, p->ints[0] = 2)                        \
     X(trilu_dtype, TRILU, "another output dtype", MAYBE_LATER,                 \
       p->outs[0].dtype = TANDEM_I32)                                           \
@@ -402,7 +389,7 @@ const struct suite_class suite_trilu = {
     .cases = trilu_cases,
     .reference = reference_trilu,
     .draw = draw_trilu,
-    .fill = fill_bits,
+    .fill = moved_fill,
     .draw_invalid_attribute = draw_invalid_switch,
     CLASS_MISTAKES(trilu_mistakes),
 };

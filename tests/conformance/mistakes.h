@@ -11,6 +11,7 @@
 
 #include <tandem/backend.h>
 
+#include "operand.h"
 #include "operator_list.h"
 
 /* Size of each buffer of the calls below. */
@@ -75,6 +76,10 @@ void mistaken_call_reset(struct mistaken_call *p, const struct op_row *row);
 /* Describes a contiguous tensor of rank 0, 1 (rows) or 2. */
 void mistaken_tensor_set(struct tandem_tensor_desc *desc, uint32_t dtype,
                          uint32_t rank, int64_t rows, int64_t columns);
+/* Describes a contiguous f32 tensor of any rank. */
+void mistaken_shape_set(struct tandem_tensor_desc *desc, struct shape shape);
+#define MISTAKEN_SHAPE(desc, ...)                                              \
+    mistaken_shape_set(desc, (struct shape)S(__VA_ARGS__))
 
 struct call_mistake {
     const char *name;

@@ -16,11 +16,7 @@ extern const uint32_t moved_dtypes[MOVED_DTYPES];
 uint32_t moved_dtype(const struct block *block);
 /* Sets the capabilities that the dtype requires. Only f32 is required. */
 void moved_require(struct call *call, uint32_t dtype);
-/*
- * Returns true if a case runs: always, or with probability 1 / n, or less in a
- * smoke run.
- */
-bool form_chosen(const struct suite *suite, struct random *choice, bool always,
-                 uint64_t n);
+/* Fills an input of a random call with any bits. */
+bool moved_fill(struct call *call, uint32_t input, const struct spread *spread);
 
 #endif

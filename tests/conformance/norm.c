@@ -97,11 +97,10 @@ static void reference(const struct call *call, const struct dense *in,
                       struct expected *out)
 {
     bool layer = call->row->id == TANDEM_OP_LAYER_NORM;
-    int64_t count = 1;
+    const int64_t axis = axis_from_start(call->ints[0], in->rank);
+    const int64_t count =
+        shape_count(in->rank - (uint32_t)axis, &in->shape[axis]);
 
-    for (int64_t i = axis_from_start(call->ints[0], in->rank); i < in->rank;
-         i++)
-        count *= in->shape[i];
     expected_init(out, EXPECTED_REAL, in->elements);
     expected_allow_unspecified(out);
     out->subnormal_tolerance = REFERENCE_SUBNORMAL;
@@ -202,13 +201,11 @@ static void magnitude_run(struct suite *suite, const struct op_row *row,
                           const struct magnitude *scale, double epsilon,
                           bool positive)
 {
-    struct call *call;
-    char shape[64];
+    struct call *call =
+        call_begin(suite, row, "magnitude %s%s by %s epsilon %g %s",
+                   positive ? "+" : "", size->name, scale->name, epsilon,
+                   shape_text(form->shape.rank, form->shape.at));
 
-    shape_text(form->shape.rank, form->shape.at, shape, sizeof(shape));
-    call = call_begin(suite, row, "magnitude %s%s by %s epsilon %g %s",
-                      positive ? "+" : "", size->name, scale->name, epsilon,
-                      shape);
     if (call == NULL)
         return;
     call->ints[0] = form->axis;

@@ -295,20 +295,24 @@ uint64_t operand_get(const struct operand *operand, int64_t element)
                      TANDEM_DTYPE_BYTES(operand->desc.dtype));
 }
 
-void shape_text(uint32_t rank, const int64_t *shape, char *text, size_t size)
+const char *shape_text(uint32_t rank, const int64_t *shape)
 {
+    static char texts[4][200];
+    static unsigned next;
+    const size_t size = sizeof(texts[0]);
+    char *text = texts[next++ % 4];
     size_t used = (size_t)snprintf(text, size, "[");
 
     for (uint32_t i = 0; i < rank && used + 24 < size; i++)
         used += (size_t)snprintf(text + used, size - used, "%s%" PRId64,
                                  i == 0 ? "" : ",", shape[i]);
     snprintf(text + used, size - used, "]");
+    return text;
 }
 
 void operand_text(const struct operand *operand, char *text, size_t size)
 {
     const struct tandem_tensor_desc *desc = &operand->desc;
-    char shape[200], strides[200];
 
     if (!operand->present) {
         snprintf(text, size, "scalar %.9g", operand->scalar);
@@ -319,10 +323,9 @@ void operand_text(const struct operand *operand, char *text, size_t size)
                  desc->rank);
         return;
     }
-    shape_text(desc->rank, desc->shape, shape, sizeof(shape));
-    shape_text(desc->rank, desc->strides, strides, sizeof(strides));
     snprintf(text, size, "%s%s strides%s offset %" PRIu64,
-             dtype_text(desc->dtype), shape, strides, desc->byte_offset);
+             dtype_text(desc->dtype), shape_text(desc->rank, desc->shape),
+             shape_text(desc->rank, desc->strides), desc->byte_offset);
 }
 
 /* Converts a scalar like CAST. */

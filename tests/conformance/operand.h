@@ -95,8 +95,8 @@ void operand_text(const struct operand *operand, char *text, size_t size);
 int64_t shape_count(uint32_t rank, const int64_t *shape);
 /* Advances the index to the next element in row-major order. */
 void index_next(uint32_t rank, const int64_t *shape, int64_t *index);
-/* Writes a text like "[2,3]". */
-void shape_text(uint32_t rank, const int64_t *shape, char *text, size_t size);
+/* Returns a text like "[2,3]", in one of four static buffers. */
+const char *shape_text(uint32_t rank, const int64_t *shape);
 
 /*
  * The elements of an operand in row-major order of a shape to which the

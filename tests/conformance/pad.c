@@ -119,8 +119,8 @@ static void reference(const struct call *call, const struct dense *in,
             int64_t end = is_tile ? 0 : call->ints[2 + desc->rank + axis];
             int64_t cut = begin < 0 ? -begin : 0;
             int64_t kept = in->shape[axis] - cut + (end < 0 ? end : 0);
-            int64_t at = added_index(index[axis] - (begin > 0 ? begin : 0),
-                                     kept, mode);
+            int64_t at =
+                added_index(index[axis] - (begin > 0 ? begin : 0), kept, mode);
 
             is_added = is_added || at < 0;
             from = from * in->shape[axis] + cut + at;
@@ -197,16 +197,15 @@ static void operands_set(struct suite *suite, struct call *call, uint32_t dtype,
 static void pad_run(struct suite *suite, const struct op_row *row,
                     uint32_t dtype, const struct pad_form *form, int64_t mode)
 {
-    char text[200];
     struct shape out;
     struct call *call;
 
     for (uint32_t i = 0; i < form->shape.rank && mode != CONSTANT; i++)
         if (form->shape.at[i] == 0)
             return;
-    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
     call = call_begin(suite, row, "%s %s mode %d, form %d", dtype_text(dtype),
-                      text, (int)mode, (int)(form - forms));
+                      shape_text(form->shape.rank, form->shape.at), (int)mode,
+                      (int)(form - forms));
     if (call == NULL)
         return;
     out = pads_set(call, &form->shape, mode, form->begins, form->ends);
@@ -216,13 +215,11 @@ static void pad_run(struct suite *suite, const struct op_row *row,
 static void tile_run(struct suite *suite, const struct op_row *row,
                      uint32_t dtype, const struct tile_form *form)
 {
-    char text[200];
     struct shape out;
-    struct call *call;
+    struct call *call = call_begin(
+        suite, row, "%s %s, form %d", dtype_text(dtype),
+        shape_text(form->shape.rank, form->shape.at), (int)(form - tile_forms));
 
-    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
-    call = call_begin(suite, row, "%s %s, form %d", dtype_text(dtype), text,
-                      (int)(form - tile_forms));
     if (call == NULL)
         return;
     out = repeats_set(call, &form->shape, form->repeats);
@@ -301,13 +298,6 @@ static void draw(struct call *call, const struct block *block)
     operand_draw(call, 1, dtype, &out);
 }
 
-static bool fill(struct call *call, uint32_t input, const struct spread *spread)
-{
-    (void)spread;
-    operand_fill_bits(&call->operands[input], call->random);
-    return true;
-}
-
 static bool draw_invalid_attribute(struct call *call)
 {
     if (call->row->id == TANDEM_OP_TILE) {
@@ -366,7 +356,7 @@ const struct suite_class suite_pad = {
     .cases = cases,
     .reference = reference,
     .draw = draw,
-    .fill = fill,
+    .fill = moved_fill,
     .draw_invalid_attribute = draw_invalid_attribute,
     .weight = 2,
     .make_valid = make_valid,

@@ -201,15 +201,14 @@ static struct shape attributes_set(struct call *call, const struct shape *shape,
 static void run(struct suite *suite, const struct op_row *row,
                 const struct pool_form *form, uint32_t variant)
 {
-    char text[200];
     struct shape out;
-    struct call *call;
+    struct call *call = call_begin(
+        suite, row, "%s form %d%s%s%s",
+        shape_text(form->shape.rank, form->shape.at), (int)(form - forms),
+        variant & 1 ? ", ceil_mode" : "",
+        variant & 2 ? ", count_include_pad" : "",
+        variant & 4 ? ", specials" : "");
 
-    shape_text(form->shape.rank, form->shape.at, text, sizeof(text));
-    call = call_begin(suite, row, "%s form %d%s%s%s", text, (int)(form - forms),
-                      variant & 1 ? ", ceil_mode" : "",
-                      variant & 2 ? ", count_include_pad" : "",
-                      variant & 4 ? ", specials" : "");
     if (call == NULL)
         return;
     call->ints[0] = variant & 1;
@@ -234,13 +233,10 @@ static void cases(struct suite *suite, const struct op_row *row)
     random_seed(&choice, suite->options->seed, row->name);
     for (uint32_t f = 0; f < COUNT_OF(forms); f++)
         for (uint32_t variant = 0; variant < 8; variant++) {
-            bool drawn =
-                random_once_in(&choice, suite->options->smoke ? 12 : 3);
-
             if ((variant & 2) != 0 && row->ints < 2)
                 continue;
-            if (drawn || (forms[f].level == ALWAYS && variant % 5 == 0) ||
-                suite->options->full || suite->options->filter != NULL)
+            if (form_chosen(suite, &choice,
+                            forms[f].level == ALWAYS && variant % 5 == 0, 3))
                 run(suite, row, &forms[f], variant);
         }
 }
@@ -302,20 +298,8 @@ static void make_valid(struct mistaken_call *p)
 {
     const uint32_t first = p->row->ints;
 
-    mistaken_tensor_set(&p->ins[0], TANDEM_F32, 2, 3, 4);
-    mistaken_tensor_set(&p->outs[0], TANDEM_F32, 2, 3, 2);
-    p->ins[0].rank = p->outs[0].rank = 3;
-    p->ins[0].shape[2] = 6;
-    p->outs[0].shape[2] = 3;
-    for (uint32_t i = 0; i < 2; i++) {
-        struct tandem_tensor_desc *tensor = i == 0 ? &p->ins[0] : &p->outs[0];
-
-        tensor->shape[0] = 1;
-        tensor->shape[1] = 4;
-        tensor->strides[0] = 4 * tensor->shape[2];
-        tensor->strides[1] = tensor->shape[2];
-        tensor->strides[2] = 1;
-    }
+    MISTAKEN_SHAPE(&p->ins[0], 1, 4, 6);
+    MISTAKEN_SHAPE(&p->outs[0], 1, 4, 3);
     if (p->row->outputs > 1) {
         p->outs[1] = p->outs[0];
         p->outs[1].dtype = TANDEM_I64;

@@ -251,15 +251,13 @@ static void pass_compute(const struct call *call, uint32_t number,
 {
     const uint32_t rank = call->operands[0].desc.rank;
     const struct axis axis = axis_of(call, number);
-    int64_t outer = 1, inner = 1;
+    const int64_t outer = shape_count(number, in->shape);
+    const int64_t inner =
+        shape_count(rank - number - 1, &in->shape[number + 1]);
 
     *out = (struct partial){.most_taps = in->most_taps};
     memcpy(out->shape, in->shape, sizeof(out->shape));
     out->shape[number] = axis.out;
-    for (uint32_t i = 0; i < number; i++)
-        outer *= in->shape[i];
-    for (uint32_t i = number + 1; i < rank; i++)
-        inner *= in->shape[i];
     partial_allocate(out, shape_count(rank, out->shape));
     for (int64_t i = 0; inner > 0 && i < axis.out; i++) {
         const struct source source = source_of(call, &axis, i);

@@ -179,15 +179,13 @@ static void run(struct suite *suite, const struct op_row *row,
                 const struct rotary_form *form, uint32_t variant)
 {
     const int64_t x[] = {form->batch, form->heads, form->tokens, form->width};
-    struct call *call;
-    char text[200];
+    struct call *call = call_begin(suite, row, "%s form %d%s%s",
+                                   shape_text(4, x), (int)(form - forms),
+                                   variant & NEIGHBOURS ? ", interleaved" : "",
+                                   variant & LONG_INDICES ? ", i64 positions"
+                                   : variant & INDEXED    ? ", i32 positions"
+                                                          : "");
 
-    shape_text(4, x, text, sizeof(text));
-    call = call_begin(suite, row, "%s form %d%s%s", text, (int)(form - forms),
-                      variant & NEIGHBOURS ? ", interleaved" : "",
-                      variant & LONG_INDICES ? ", i64 positions"
-                      : variant & INDEXED    ? ", i32 positions"
-                                             : "");
     if (call == NULL)
         return;
     operands_add(call, form, variant, false);
@@ -206,13 +204,10 @@ static void cases(struct suite *suite, const struct op_row *row)
     random_seed(&choice, suite->options->seed, row->name);
     for (uint32_t f = 0; f < COUNT_OF(forms); f++)
         for (uint32_t variant = 0; variant < 8; variant++) {
-            bool drawn =
-                random_once_in(&choice, suite->options->smoke ? 24 : 4);
-
             if ((variant & LONG_INDICES) != 0 && (variant & INDEXED) == 0)
                 continue;
-            if (drawn || (forms[f].level == ALWAYS && variant % 3 == 0) ||
-                suite->options->full || suite->options->filter != NULL)
+            if (form_chosen(suite, &choice,
+                            forms[f].level == ALWAYS && variant % 3 == 0, 4))
                 run(suite, row, &forms[f], variant);
         }
 }
@@ -257,20 +252,8 @@ static bool draw_invalid_attribute(struct call *call)
 
 static void make_valid(struct mistaken_call *p)
 {
-    for (uint32_t i = 0; i < 2; i++) {
-        struct tandem_tensor_desc *x = i == 0 ? &p->ins[X] : &p->outs[0];
-
-        mistaken_tensor_set(x, TANDEM_F32, 2, 3, 4);
-        x->rank = 4;
-        x->shape[0] = 1;
-        x->shape[1] = 2;
-        x->shape[2] = 3;
-        x->shape[3] = 4;
-        x->strides[0] = 24;
-        x->strides[1] = 12;
-        x->strides[2] = 4;
-        x->strides[3] = 1;
-    }
+    MISTAKEN_SHAPE(&p->ins[X], 1, 2, 3, 4);
+    MISTAKEN_SHAPE(&p->outs[0], 1, 2, 3, 4);
     mistaken_tensor_set(&p->ins[COS], TANDEM_F32, 2, 5, 2);
     mistaken_tensor_set(&p->ins[SIN], TANDEM_F32, 2, 5, 2);
     mistaken_tensor_set(&p->ins[POSITIONS], TANDEM_I32, 2, 1, 3);

@@ -180,16 +180,14 @@ static void form_run(struct suite *suite, const struct op_row *row,
     const struct shape updates =
         updated(form->op, &form->shape, &form->indices);
     const struct shape *shape = &form->shape;
-    char shapes[200], indices[200];
-    struct call *call;
-
-    shape_text(shape->rank, shape->at, shapes, sizeof(shapes));
-    shape_text(form->indices.rank, form->indices.at, indices, sizeof(indices));
-    call = call_begin(
+    struct call *call = call_begin(
         suite, row, "%s %s axis %d by %s %s, %s%s%s%s", dtype_text(v->dtype),
-        shapes, (int)form->axis, dtype_text(v->index_dtype), indices,
+        shape_text(shape->rank, shape->at), (int)form->axis,
+        dtype_text(v->index_dtype),
+        shape_text(form->indices.rank, form->indices.at),
         reduction_names[v->reduction], v->specials ? ", specials" : "",
         v->strided ? ", strided" : "", v->in_place ? ", in place" : "");
+
     if (call == NULL)
         return;
     moved_require(call, v->dtype);

@@ -14,6 +14,15 @@ const struct suite_class *class_of(const struct op_row *row)
     return classes[row->op_class];
 }
 
+bool form_chosen(const struct suite *suite, struct random *choice, bool always,
+                 uint64_t n)
+{
+    bool chosen = random_once_in(choice, suite->options->smoke ? 4 * n : n);
+
+    return always || chosen || suite->options->full ||
+           suite->options->filter != NULL;
+}
+
 void operators_run(struct suite *suite)
 {
     for (uint32_t i = 0; i < op_table_count; i++)

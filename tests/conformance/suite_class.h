@@ -81,6 +81,12 @@ struct suite_class {
 
 /* Returns the class of an operator. */
 const struct suite_class *class_of(const struct op_row *row);
+/*
+ * Returns true if a case runs: always, or with probability 1 / n, or less in a
+ * smoke run.
+ */
+bool form_chosen(const struct suite *suite, struct random *choice, bool always,
+                 uint64_t n);
 /* Runs the cases of all selected operators. */
 void operators_run(struct suite *suite);
 /*

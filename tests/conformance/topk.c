@@ -43,10 +43,9 @@ static void reference(const struct call *call, const struct dense *in,
     const int64_t axis = axis_from_start(call->ints[AXIS], in->rank);
     const int64_t n = in->shape[axis], k = call->ints[K];
     struct item *items = must_allocate((uint64_t)n * sizeof(*items));
-    int64_t inner = 1;
+    const int64_t inner =
+        shape_count(in->rank - (uint32_t)axis - 1, &in->shape[axis + 1]);
 
-    for (uint32_t i = (uint32_t)axis + 1; i < in->rank; i++)
-        inner *= in->shape[i];
     expected_init(&out[0], EXPECTED_REAL, call->operands[1].elements);
     expected_init(&out[1], EXPECTED_INTEGER, call->operands[2].elements);
     out[0].exact = true;
