@@ -71,13 +71,14 @@ void expect_message(const char *text);
  */
 int single_as_gpu(void);
 /*
- * Runs the tests of this source file. Returns main's result, which is 77 if
- * there is no OpenCL device.
+ * Runs the tests of this source file, with teardown after each, which may be
+ * NULL. Returns main's result, which is 77 if there is no OpenCL device.
  */
-static inline int single_run(const char *name)
+static inline int single_run(const char *name, SFun teardown)
 {
     setenv("TANDEM_LAYER_OBJECT_CACHE", "1", 0);
-    return plug_start(&plug) ? tests_run_without_fork(name, NULL, NULL) : 77;
+    return plug_start(&plug) ? tests_run_without_fork(name, NULL, teardown)
+                             : 77;
 }
 
 #endif

@@ -84,13 +84,20 @@ static void stream_error_wait(enum tandem_status want)
     ck_assert_int_eq(status, want);
 }
 
-/* Checks that every command on a stream with an error returns that error. */
-static void error_is_sticky(int code, enum tandem_status want)
+static const struct {
+    int code;
+    enum tandem_status status;
+} sticky_errors[] = {{INVALID_EVENT, TANDEM_FAILED},
+                     {OUT_OF_MEMORY, TANDEM_OUT_OF_MEMORY}};
+
+/* Every command on a stream with an error returns that error. */
+LOOP_TEST(an_error_is_sticky_until_reported, CASES_IN(sticky_errors))
 {
+    const enum tandem_status want = sticky_errors[_i].status;
     struct tandem_event *event = NULL;
     const float seven = 7.0f;
 
-    async_error_inject(code);
+    async_error_inject(sticky_errors[_i].code);
     stream_error_wait(want);
     RETURNS(want, plug.api->stream_query(work.stream));
     RETURNS(want, add(work.stream, c, a));
@@ -110,17 +117,6 @@ static void error_is_sticky(int code, enum tandem_status want)
     expect_ramp(a, 1.0f, "the input of what failed");
     OK(add(work.stream, c, a));
     expect_ramp(c, 2.0f, "later work");
-    device_end();
-}
-
-TEST(an_error_is_sticky_until_reported)
-{
-    error_is_sticky(INVALID_EVENT, TANDEM_FAILED);
-}
-
-TEST(out_of_memory_is_sticky_until_reported)
-{
-    error_is_sticky(OUT_OF_MEMORY, TANDEM_OUT_OF_MEMORY);
 }
 
 TEST(a_download_does_not_clear_the_error)
@@ -130,7 +126,6 @@ TEST(a_download_does_not_clear_the_error)
     ck_assert_str_ne(plug.api->last_error(), "");
     RETURNS(TANDEM_FAILED, synchronize());
     OK(synchronize());
-    device_end();
 }
 
 TEST(event_wait_does_not_clear_the_error)
@@ -144,7 +139,6 @@ TEST(event_wait_does_not_clear_the_error)
     RETURNS(TANDEM_FAILED, synchronize());
     OK(synchronize());
     plug.api->event_destroy(event);
-    device_end();
 }
 
 TEST(device_synchronize_reports_and_clears_the_error)
@@ -154,7 +148,6 @@ TEST(device_synchronize_reports_and_clears_the_error)
             plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE));
     OK(plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE));
     OK(synchronize());
-    device_end();
 }
 
 /*
@@ -174,10 +167,10 @@ static void expect_poisoned(void)
 }
 
 /*
- * Checks that writing the whole buffer clears the poison, and writing half of
- * it does not.
+ * Writing all of the buffer clears the poison, by an upload (0) or by a fill
+ * (1). Writing half of it does not.
  */
-static void poison_is_cleared(bool by_fill)
+LOOP_TEST(poison_is_cleared_by_writing_all, 2)
 {
     const float one = 1.0f;
     float values[N];
@@ -189,24 +182,13 @@ static void poison_is_cleared(bool by_fill)
     OK(plug.api->upload(work.stream, b, 0, values, sizeof values / 2, 0));
     RETURNS(TANDEM_FAILED, read_back(b));
     synchronize();
-    OK(by_fill
+    OK(_i == 1
            ? plug.api->fill(work.stream, b, 0, sizeof values, &one, sizeof one)
            : plug.api->upload(work.stream, b, 0, values, sizeof values, 0));
     ck_assert(content_matches(&work, b, values, N, "a buffer that was cured"));
     OK(add(work.stream, c, b));
     fill_ramp(values, N, 2.0f, 0.0f);
     ck_assert(content_matches(&work, c, values, N, "work on it"));
-    device_end();
-}
-
-TEST(poison_is_cleared_by_a_fill)
-{
-    poison_is_cleared(true);
-}
-
-TEST(poison_is_cleared_by_an_upload)
-{
-    poison_is_cleared(false);
 }
 
 /*
@@ -225,7 +207,6 @@ TEST(work_after_a_failure_is_poisoned)
         RETURNS(TANDEM_FAILED, read_back(c));
     else
         expect_ramp(c, 1.0f, "the output of a rejected launch");
-    device_end();
 }
 
 TEST(another_stream_still_works)
@@ -242,7 +223,6 @@ TEST(another_stream_still_works)
     work.stream = first;
     RETURNS(TANDEM_FAILED, plug.api->stream_query(first));
     plug.api->stream_destroy(other);
-    device_end();
 }
 
 /* Returns how often the counters of a split reduction were cleared. */
@@ -282,7 +262,6 @@ TEST(counters_are_cleared_after_a_failure)
     plug.script_set(NULL);
     ck_assert_uint_eq(sum_counter_clears(), 1);
     ck_assert_uint_eq(sum_counter_clears(), 0);
-    device_end();
 }
 
 TEST(a_lost_device_remains_lost)
@@ -302,7 +281,6 @@ TEST(a_lost_device_remains_lost)
     a = ramp_new();
     OK(add(work.stream, a, a));
     expect_ramp(a, 2.0f, "work on the device opened anew");
-    device_end();
 }
 
-TEST_MAIN(single_run("late"))
+TEST_MAIN(single_run("late", device_end))

@@ -181,4 +181,4 @@ TEST(close_leaks_work_that_never_completes)
     workload_close(&work);
 }
 
-TEST_MAIN(single_run("stuck"))
+TEST_MAIN(single_run("stuck", NULL))

@@ -372,5 +372,5 @@ int main(void)
     if (as_gpu != 0)
         return as_gpu;
     first_seed = test_seed();
-    return single_run("hold");
+    return single_run("hold", NULL);
 }

@@ -71,5 +71,5 @@ int main(void)
 {
     const int as_gpu = single_as_gpu();
 
-    return as_gpu != 0 ? as_gpu : single_run("import");
+    return as_gpu != 0 ? as_gpu : single_run("import", NULL);
 }

@@ -31,17 +31,17 @@ static struct tandem_memory_stats stats(void)
 
 /* ---- what is counted ---- */
 
-/*
- * Repeats refused allocations of all sizes; then all memory within the limit
- * must be available.
- */
-static void refused_allocations(enum layer_fault fault)
+static const enum layer_fault refusals[] = {LAYER_FAULT_CALL, LAYER_FAULT_LAZY,
+                                            LAYER_FAULT_LAZY_LATER};
+
+/* All memory within the limit must be available after refused allocations. */
+LOOP_TEST(refused_memory_is_not_counted, CASES_IN(refusals))
 {
     const uint64_t sizes[] = {1, 4096, MIB, 3 * MIB, 8 * MIB};
     struct tandem_buffer *buffer;
 
     device_new("memory_limit_bytes", "16777216");
-    script(fault, "clCreateBuffer", NULL, OUT_OF_MEMORY);
+    script(refusals[_i], "clCreateBuffer", NULL, OUT_OF_MEMORY);
     for (int i = 0; i < 20; i++) {
         const enum tandem_status status =
             plug.api->alloc(work.device, sizes[i % 5], &buffer);
@@ -59,18 +59,6 @@ static void refused_allocations(enum layer_fault fault)
     OK(plug.api->alloc(work.device, 14 * MIB, &buffer));
     plug.api->free(buffer);
     ck_assert_uint_eq(stats().allocated_bytes, 0);
-    device_end();
-}
-
-TEST(refused_memory_is_not_counted)
-{
-    refused_allocations(LAYER_FAULT_CALL);
-}
-
-TEST(memory_the_driver_lacks_is_not_counted)
-{
-    refused_allocations(LAYER_FAULT_LAZY);
-    refused_allocations(LAYER_FAULT_LAZY_LATER);
 }
 
 /* The limit itself refuses the allocation. */
@@ -89,7 +77,6 @@ TEST(memory_over_the_limit_is_not_counted)
     plug.api->free(kept);
     OK(plug.api->alloc(work.device, 3 * MIB, &buffer));
     plug.api->free(buffer);
-    device_end();
 }
 
 /* ---- error messages ---- */
@@ -127,7 +114,6 @@ TEST(the_largest_allocation_is_named)
                  info.max_alloc_bytes);
         expect_message(asked);
     }
-    device_end();
 }
 
 TEST(missing_host_memory_is_no_reason_to_free_buffers)
@@ -140,7 +126,6 @@ TEST(missing_host_memory_is_no_reason_to_free_buffers)
     expect_message("the host has too little memory");
     expect_no_message("free buffers");
     plug.script_set(NULL);
-    device_end();
 }
 
 /* ---- buffers that were partly written ---- */
@@ -215,7 +200,6 @@ LOOP_TEST(an_upload_that_fails_midway_is_reported, 2)
     RETURNS(TANDEM_FAILED, upload_all(buffer, LARGE));
     plug.script_set(NULL);
     expect_partly_written(buffer, LARGE);
-    device_end();
 }
 
 /* Nothing was written, so the buffer keeps its content. */
@@ -232,7 +216,6 @@ TEST(an_upload_that_fails_at_once_changes_nothing)
     for (size_t i = 0; i < LARGE; i++)
         if (seen[i] != 9)
             ck_abort_msg("byte %zu is %d", i, seen[i]);
-    device_end();
 }
 
 static const struct {
@@ -258,12 +241,11 @@ LOOP_TEST(a_large_upload_that_fails_is_reported, CASES_IN(large_uploads))
     RETURNS(TANDEM_FAILED, upload_all(buffer, MEMORY_LIMIT));
     plug.script_set(NULL);
     expect_partly_written(buffer, MEMORY_LIMIT);
-    device_end();
 }
 
 int main(void)
 {
     const int as_gpu = single_as_gpu();
 
-    return as_gpu != 0 ? as_gpu : single_run("memory");
+    return as_gpu != 0 ? as_gpu : single_run("memory", device_end);
 }

@@ -32,12 +32,7 @@ static char why[SECURE_WHY_BYTES];
 
 /* ---- scratch directory ---- */
 
-static void scratch_setup(void)
-{
-    scratch_create();
-    ck_assert_int_eq(chmod(scratch, 0755), 0);
-    umask(0);
-}
+static int place; /* The open directory of the tests of files. */
 
 static const char *directory_make(const char *name, mode_t mode)
 {
@@ -46,6 +41,22 @@ static const char *directory_make(const char *name, mode_t mode)
     mkdir(path, 0700);
     ck_assert_int_eq(chmod(path, mode), 0);
     return path;
+}
+
+static void setup(void)
+{
+    scratch_create();
+    ck_assert_int_eq(chmod(scratch, 0755), 0);
+    umask(0);
+    place =
+        secure_directory_open(directory_make("place", 0755), SECURE_READ, why);
+    ck_assert_int_ge(place, 0);
+}
+
+static void teardown(void)
+{
+    close(place);
+    scratch_remove();
 }
 
 static void text_write(const char *path, const char *text)
@@ -71,6 +82,20 @@ static int descriptors(void)
     return count;
 }
 
+/*
+ * Checks that a file or directory was not opened, for this reason. "" means
+ * that it does not exist.
+ */
+static void expect_rejection(const char *name, int opened,
+                             int descriptors_before, const char *reason)
+{
+    ck_assert_msg(opened == -1, "%s was trusted", name);
+    ck_assert_int_eq(descriptors(), descriptors_before);
+    ck_assert_msg(reason[0] != '\0' ? strstr(why, reason) != NULL
+                                    : why[0] == '\0',
+                  "%s: \"%s\" does not say \"%s\"", name, why, reason);
+}
+
 /* ---- directories ---- */
 
 static void expect_directory_trusted(const char *path, enum secure_use use)
@@ -81,18 +106,13 @@ static void expect_directory_trusted(const char *path, enum secure_use use)
     close(directory);
 }
 
-/* reason "" means that the directory does not exist. */
 static void expect_directory_rejected(const char *path, enum secure_use use,
                                       const char *reason)
 {
     const int before = descriptors();
+    const int opened = secure_directory_open(path, use, why);
 
-    ck_assert_msg(secure_directory_open(path, use, why) == -1, "%s was trusted",
-                  path);
-    ck_assert_int_eq(descriptors(), before);
-    ck_assert_msg(reason[0] != '\0' ? strstr(why, reason) != NULL
-                                    : why[0] == '\0',
-                  "%s: \"%s\" does not say \"%s\"", path, why, reason);
+    expect_rejection(path, opened, before, reason);
 }
 
 /* The same for a path in the scratch directory. */
@@ -245,15 +265,6 @@ TEST(test_groups)
 
 /* ---- files ---- */
 
-static int place;
-
-static void place_open(void)
-{
-    place =
-        secure_directory_open(directory_make("place", 0755), SECURE_READ, why);
-    ck_assert_int_ge(place, 0);
-}
-
 static void expect_file_trusted(const char *name)
 {
     const int file = secure_file_open(place, name, why);
@@ -265,13 +276,9 @@ static void expect_file_trusted(const char *name)
 static void expect_file_rejected(const char *name, const char *reason)
 {
     const int before = descriptors();
+    const int opened = secure_file_open(place, name, why);
 
-    ck_assert_msg(secure_file_open(place, name, why) == -1, "%s was trusted",
-                  name);
-    ck_assert_int_eq(descriptors(), before);
-    ck_assert_msg(reason[0] != '\0' ? strstr(why, reason) != NULL
-                                    : why[0] == '\0',
-                  "%s: \"%s\" does not say \"%s\"", name, why, reason);
+    expect_rejection(name, opened, before, reason);
 }
 
 TEST(test_kinds_of_files)
@@ -279,7 +286,6 @@ TEST(test_kinds_of_files)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
 
-    place_open();
     text_write(scratch_path("place/file"), "text");
     expect_file_trusted("file");
     expect_file_rejected("nothing", "");
@@ -296,12 +302,10 @@ TEST(test_kinds_of_files)
     ck_assert_int_eq(secure_file_open(place, "socket", why), -1);
     ck_assert_str_ne(why, "");
     close(listener);
-    close(place);
 }
 
 TEST(test_modes_and_owners_of_files)
 {
-    place_open();
     text_write(scratch_path("place/file"), "text");
     ck_assert_int_eq(chmod(scratch_path("place/file"), 0644), 0);
     expect_file_trusted("file");
@@ -324,7 +328,6 @@ TEST(test_modes_and_owners_of_files)
         expect_file_rejected("file", "can be written by others");
         ck_assert_int_eq(seteuid(0), 0);
     }
-    close(place);
 }
 
 TEST(test_reading)
@@ -332,7 +335,6 @@ TEST(test_reading)
     size_t bytes = 9;
     char *text;
 
-    place_open();
     text_write(scratch_path("place/file"), "some text");
     text = secure_file_read(place, "file", 9, &bytes, why);
     ck_assert_str_eq(text, "some text");
@@ -347,7 +349,6 @@ TEST(test_reading)
     free(text);
     ck_assert_ptr_null(secure_file_read(place, "no", 9, &bytes, why));
     ck_assert_str_eq(why, "");
-    close(place);
 }
 
 /* The child process renames files until it is killed or the alarm ends it. */
@@ -375,7 +376,6 @@ TEST(test_concurrent_renames)
     pid_t child;
     int seen = 0, rejected = 0;
 
-    place_open();
     text_write(scratch_path("place/good"), "good");
     text_write(scratch_path("place/evil"), "evil");
     ck_assert_int_eq(chmod(scratch_path("place/evil"), 0666), 0);
@@ -395,7 +395,6 @@ TEST(test_concurrent_renames)
     }
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    close(place);
 }
 
 /* ---- writing ---- */
@@ -422,7 +421,6 @@ TEST(test_replacing)
     struct stat status;
     char name[300];
 
-    place_open();
     ck_assert(text_replace("file", "first"));
     text_is("file", "first");
     expect_mode(scratch_path("place/file"), 0600);
@@ -447,7 +445,6 @@ TEST(test_replacing)
     ck_assert(!text_replace(name, "text"));
     ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
     ck_assert_uint_eq(directory_count(scratch_path("place")), 3);
-    close(place);
 }
 
 /*
@@ -467,20 +464,17 @@ TEST(test_publishing)
     expect_mode(scratch_path("old"), 0750);
     directory_make("sticky", 01777);
     expect_rejected("sticky", SECURE_PUBLISH, "can be written by others");
-    place_open();
     ck_assert(
         file_replace_atomically(place, "file", &part, 1, REPLACE_PUBLIC, why));
     expect_mode(scratch_path("place/file"), 0644);
     text_is("file", "text");
     umask(before);
-    close(place);
 }
 
 TEST(test_replacing_in_unwritable_places)
 {
     if (geteuid() != 0)
         return;
-    place_open();
     ck_assert(text_replace("file", "first"));
     ck_assert_int_eq(seteuid(STRANGER), 0);
     ck_assert(!text_replace("file", "second"));
@@ -488,7 +482,6 @@ TEST(test_replacing_in_unwritable_places)
     ck_assert_ptr_nonnull(strstr(why, "cannot be made"));
     text_is("file", "first");
     ck_assert_uint_eq(directory_count(scratch_path("place")), 1);
-    close(place);
 }
 
 /*
@@ -524,7 +517,6 @@ static void expect_limit_signal(bool pending, bool blocked)
 
 TEST(test_large_files)
 {
-    place_open();
     ck_assert(text_replace("file", "first"));
     replace_with_size_limit();
     expect_limit_signal(false, false);
@@ -533,7 +525,6 @@ TEST(test_large_files)
     expect_limit_signal(false, false);
     ck_assert(text_replace("file", "second"));
     text_is("file", "second");
-    close(place);
 }
 
 static volatile sig_atomic_t signals_seen;
@@ -549,7 +540,6 @@ TEST(test_limit_signal_of_the_host)
 {
     sigset_t set;
 
-    place_open();
     ck_assert(text_replace("file", "first"));
     signal(SIGXFSZ, signal_note);
     replace_with_size_limit();
@@ -564,7 +554,6 @@ TEST(test_limit_signal_of_the_host)
     expect_limit_signal(true, true);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     ck_assert_int_eq(signals_seen, 1);
-    close(place);
 }
 
 /* Runs a child that is killed in the middle of a write. */
@@ -598,7 +587,6 @@ static void parts_age(void)
 
 TEST(test_killed_writer)
 {
-    place_open();
     ck_assert(text_replace("file", "first"));
     replace_and_kill();
     text_is("file", "first");
@@ -610,7 +598,6 @@ TEST(test_killed_writer)
     ck_assert(text_replace("file", "third"));
     ck_assert_uint_eq(directory_count(scratch_path("place")), 1);
     text_is("file", "third");
-    close(place);
 }
 
 /*
@@ -622,7 +609,6 @@ TEST(test_concurrent_writers)
     static char text[3][20001];
     pid_t child[3];
 
-    place_open();
     for (int i = 0; i < 3; i++)
         memset(text[i], 'a' + i, sizeof(text[i]) - 1);
     ck_assert(text_replace("file", text[0]));
@@ -655,7 +641,6 @@ TEST(test_concurrent_writers)
         ck_assert_int_eq(status, 0);
     }
     ck_assert_uint_eq(directory_count(scratch_path("place")), 1);
-    close(place);
 }
 
-TEST_MAIN(tests_run_with("secure_file", scratch_setup, scratch_remove))
+TEST_MAIN(tests_run_with("secure_file", setup, teardown))

@@ -149,8 +149,6 @@ static void expect_saved_profile(void)
 
 LOOP_TEST(test_invalid_files, CASES_IN(invalid_files))
 {
-
-    defaults_read();
     file_write(script_path("simulated"), invalid_files[_i]);
     expect_defaults("");
 }
@@ -195,7 +193,6 @@ TEST(test_truncated_files)
     char *text;
     size_t bytes;
 
-    defaults_read();
     path = script_path("simulated");
     part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     text = file_read(path);
@@ -215,8 +212,6 @@ TEST(test_truncated_files)
 
 LOOP_TEST(test_invalid_parts, CASES_IN(invalid_parts))
 {
-
-    defaults_read();
     part_write(invalid_parts[_i]);
     expect_defaults("");
 }
@@ -247,7 +242,6 @@ LOOP_TEST(test_deeply_nested_files, 3)
 
     ck_assert_ptr_nonnull(text);
     ck_assert(_i != 0 || depth >= 500000);
-    defaults_read();
     path = script_path("simulated");
     for (size_t i = 0; i < depth; i++)
         memcpy(text + i * length, opening, length);
@@ -267,7 +261,6 @@ TEST(test_bytes_that_are_no_text)
         "\"curves\": {\"transcendental\": [[1, 4]]}, \"exp\\u0000\": 1",
     };
 
-    defaults_read();
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         part_write(files[i]);
         expect_defaults("profile ignored");
@@ -281,13 +274,11 @@ TEST(test_an_embedded_zero)
     char *text;
     size_t bytes;
 
-    defaults_read();
     path = script_path("simulated");
     part_write("\"curves\": {\"transcendental\": [[1, 4], [3, 8]]}");
     text = file_read(path);
     bytes = strlen(text) + 1; /* Complete JSON, followed by a NUL. */
     unlink(path);
-    defaults_read();
     text_write(path, text, bytes);
     expect_defaults("profile ignored");
     free(text);
@@ -300,7 +291,6 @@ TEST(test_the_largest_file)
     char *text, *padded = malloc(MAX_FILE_BYTES + 1);
 
     ck_assert_ptr_nonnull(padded);
-    defaults_read();
     path = good_save();
     text = file_read(path);
     memset(padded, ' ', MAX_FILE_BYTES + 1);
@@ -341,7 +331,6 @@ TEST(test_too_many_points)
     size_t used;
 
     ck_assert_ptr_nonnull(text);
-    defaults_read();
     used = (size_t)snprintf(text, room, "\"curves\": {\"transcendental\": [");
     for (int i = 0; i < 20000; i++)
         used += (size_t)snprintf(text + used, room - used, "%s[%d, 5]",
@@ -356,7 +345,6 @@ TEST(test_files_of_other_users)
 {
     const char *path;
 
-    defaults_read();
     path = good_save();
     expect_saved_profile();
     ck_assert_int_eq(chmod(path, 0666), 0);
@@ -381,7 +369,6 @@ TEST(test_files_of_other_users)
 
 TEST(test_directories_of_other_users)
 {
-    defaults_read();
     good_save();
     ck_assert_int_eq(chmod(scratch_path("profiles"), 0777), 0);
     expect_defaults("/profiles can be written by others");
@@ -429,7 +416,6 @@ TEST(test_an_unreadable_file)
 
     if (geteuid() != 0)
         return;
-    defaults_read();
     path = good_save();
     ck_assert_int_eq(chmod(path, 0), 0);
     ck_assert_int_eq(chown(path, STRANGER, STRANGER), 0);
@@ -453,7 +439,6 @@ TEST(test_another_devices_file)
     const char *path;
     char *text;
 
-    defaults_read();
     path = good_save();
     text = file_read(path);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -477,7 +462,6 @@ TEST(test_a_stale_file)
     const char *path;
     char *text, *driver;
 
-    defaults_read();
     path = good_save();
     text = file_read(path);
     driver = strstr(text, "\"driver\"");
@@ -681,4 +665,4 @@ TEST(test_profiles_over_the_size_limit)
     expect_saved_profile();
 }
 
-TEST_MAIN(host_tests_run("profile files", NULL, NULL))
+TEST_MAIN(host_tests_run("profile files", defaults_read, NULL))

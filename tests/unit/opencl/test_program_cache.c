@@ -227,7 +227,6 @@ TEST(names_are_told)
 TEST(cache_is_kept)
 {
     struct stat status;
-    cache_new();
     compute(directory);
     program_count = visit_files(directory, NULL);
     ck_assert_int_ge(program_count, 1);
@@ -267,7 +266,6 @@ TEST(drivers_with_their_own_cache_get_no_cache)
 {
     if (!platform_is("Portable") && !platform_is("rusticl"))
         return;
-    cache_new();
     rmdir(directory);
     device_open_with("cache_dir", directory);
     ck_assert(access(directory, F_OK) != 0);
@@ -298,7 +296,6 @@ TEST(system_cache_is_used)
                                NULL};
     const mode_t before = umask(077);
     struct stat status;
-    cache_new();
     snprintf(system, sizeof(system), "%s.all", directory);
     visit_files(system, entry_remove);
     rmdir(system);
@@ -334,7 +331,6 @@ TEST(published_files_depend_on_the_driver)
 {
     const char *const pairs[] = {"cache_dir", directory, "cache_world_readable",
                                  "1", NULL};
-    cache_new();
     compute_with(pairs, TANDEM_OP_EXP, 1.0f);
     if (platform_is("rusticl"))
         ck_assert_int_eq(visit_files(directory, NULL), 0);
@@ -344,7 +340,6 @@ TEST(published_files_depend_on_the_driver)
 
 TEST(damaged_files_are_rebuilt)
 {
-    cache_new();
     compute(directory);
     const char *path = single_file();
     ck_assert(truncate(path, 0) == 0);
@@ -375,7 +370,6 @@ TEST(other_drivers_files_are_rebuilt)
     static const char other[] = "not a binary of this driver's at all";
     struct cache_header header;
     size_t bytes;
-    cache_new();
     compute(directory);
     const char *path = single_file();
     unsigned char *data = bytes_read(path, &bytes);
@@ -407,7 +401,6 @@ TEST(other_drivers_files_are_rebuilt)
 TEST(untrusted_files_are_rebuilt)
 {
     char elsewhere[8192];
-    cache_new();
     compute(directory);
     const char *path = single_file();
     ck_assert(chmod(path, 0666) == 0);
@@ -432,7 +425,6 @@ TEST(untrusted_files_are_rebuilt)
 TEST(untrusted_directories_are_not_used)
 {
     char below[8192];
-    cache_new();
     ck_assert(chmod(directory, 0777) == 0);
     compute(directory);
     ck_assert_int_eq(visit_files(directory, NULL), 0);
@@ -516,7 +508,6 @@ static void old_file_write(int age)
 TEST(limit_evicts_the_oldest)
 {
     char cap[32], path[8192];
-    cache_new();
     compute(directory);
     snprintf(path, sizeof(path), "%s/own.json", directory);
     bytes_write(path, "{}", 2);
@@ -545,7 +536,6 @@ TEST(limit_evicts_the_oldest)
 TEST(partial_files_are_removed)
 {
     char dead[8192], living[8192];
-    cache_new();
     snprintf(dead, sizeof(dead), "%s/0.clbin.1-1.part", directory);
     snprintf(living, sizeof(living), "%s/0.clbin.1-2.part", directory);
     bytes_write(dead, "dead", 4);
@@ -564,7 +554,6 @@ TEST(partial_files_are_removed)
  */
 TEST(unwritable_disks)
 {
-    cache_new();
     compute("/sys/kernel");
     ck_assert_int_eq(warnings, program_count);
     if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
@@ -589,7 +578,6 @@ TEST(unwritable_disks)
 TEST(concurrent_processes_share_the_cache)
 {
     pid_t child[4];
-    cache_new();
     for (int i = 0; i < 4; i++)
         child[i] = process_start("/proc/self/exe", "compute");
     for (int i = 0; i < 4; i++)
@@ -624,6 +612,7 @@ int main(int argc, char **argv)
         tcase_add_test(tests, compute_once);
         return runner_run(suite, CK_NOFORK);
     }
+    tcase_add_checked_fixture(tests, cache_new, NULL);
     tests_add(tests);
     int result = runner_run(suite, CK_NOFORK);
     visit_files(directory, entry_remove);
