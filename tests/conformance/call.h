@@ -25,10 +25,7 @@
 
 /* The status that launch must return. */
 enum expected_status {
-    /*
-     * TANDEM_OK, or TANDEM_UNSUPPORTED if the device need not support the
-     * call.
-     */
+    /* TANDEM_OK; or TANDEM_UNSUPPORTED if the device may decline it. */
     EXPECT_OK_IF_SUPPORTED,
     EXPECT_INVALID_ARGUMENT,
     EXPECT_UNSUPPORTED, /* For a dtype of a later version. */
@@ -52,17 +49,11 @@ struct call {
     /* Inputs, then outputs. For GEMM a, b, bias, then c. */
     uint32_t inputs, outputs;
     struct operand operands[CALL_OPERANDS];
-    /*
-     * The index of the operand whose buffer operand i uses: i, or an earlier
-     * one.
-     */
+    /* The operand whose buffer operand i uses: i, or an earlier one. */
     uint32_t storage[CALL_OPERANDS];
     struct tandem_gemm gemm; /* Its buffers are NULL. */
     bool output_is_read;     /* GEMM with beta: c is not poisoned. */
-    /*
-     * A device with these capabilities must support the call. 0: no device
-     * must.
-     */
+    /* Devices with these capabilities must support the call. 0: no device. */
     uint32_t required_caps;
     /*
      * Values have any magnitude, so the reference marks elements whose partial

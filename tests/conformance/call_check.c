@@ -281,10 +281,7 @@ static void outcome_finish(struct outcome *outcome)
 struct checker {
     const struct call *call;
     bool computed, subnormal;
-    /*
-     * The results with subnormal inputs unchanged, and with subnormal inputs
-     * flushed to zero.
-     */
+    /* The results with subnormal inputs unchanged, and flushed to zero. */
     struct expected expected[2][CALL_OPERANDS];
 };
 
@@ -474,10 +471,7 @@ static bool status_is_expected(const struct call *call,
 {
     const enum tandem_status got = outcome->launch;
 
-    /*
-     * The header does not say which status comes first if a call is neither
-     * valid nor supported.
-     */
+    /* A call that is neither valid nor supported may return either. */
     if (got == TANDEM_UNSUPPORTED && !must_be_supported(call, outcome) &&
         !suite_has_capability(outcome->plugin, TANDEM_CAP_CORE_OPERATORS))
         return true;
@@ -553,10 +547,7 @@ void call_run(struct suite *suite, struct call *call)
     checker_finish(&checker);
 }
 
-/*
- * Both plugins must return the same status, unless one of them need not support
- * the call.
- */
+/* Both statuses must be equal, unless a plugin may decline the call. */
 static void statuses_compare(struct suite *suite, const struct call *call,
                              const struct outcome *outcome,
                              const struct outcome *other)

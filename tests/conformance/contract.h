@@ -58,10 +58,7 @@ struct tandem_tensor_desc flat_desc(struct tandem_buffer *buffer,
 enum tandem_status vector_download(struct suite *suite,
                                    struct tandem_stream *stream,
                                    struct vector *vector);
-/*
- * Downloads the vector. Fails the case if the values are not first, first +
- * step, ...
- */
+/* Downloads the vector and checks that it is first, first + step, ... */
 bool expect_vector(struct suite *suite, struct tandem_stream *stream,
                    struct vector *vector, float first, float step,
                    const char *what);
@@ -94,10 +91,7 @@ bool pair_open(struct suite *suite, struct device_pair *pair);
 void pair_check(struct suite *suite, const struct device_pair *pair);
 
 bool stream_finish(struct suite *suite, struct tandem_stream *stream);
-/*
- * Returns the statistics. If they are not available, fails the case and
- * returns zeros.
- */
+/* Returns the statistics. On failure, fails the case and returns zeros. */
 struct tandem_memory_stats stats_read(struct suite *suite,
                                       struct tandem_device *device);
 void sleep_ms(unsigned ms);

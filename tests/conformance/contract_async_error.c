@@ -167,10 +167,7 @@ static void case_device_reports(struct suite *suite)
     EXPECT_OK(suite, synchronize(suite, &f));
 }
 
-/*
- * Checks that no kind of read accepts a poisoned buffer after the stream's
- * error was cleared.
- */
+/* Checks that a poisoned buffer cannot be read after the error is cleared. */
 static void expect_poison(struct suite *suite, struct failing_device *f)
 {
     const struct tandem_backend *api = &suite->api;
@@ -213,10 +210,7 @@ static void poison_check(struct suite *suite, bool by_fill)
     expect_vector(suite, f.stream, f.c, 8.0f, 0.0f, "work on it");
 }
 
-/*
- * The dependent work is enqueued before the failure is known; its outputs must
- * be poisoned too.
- */
+/* Work enqueued before the failure is known must poison its outputs, too. */
 static void case_dependents(struct suite *suite)
 {
     struct failing_device f;

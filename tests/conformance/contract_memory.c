@@ -211,10 +211,7 @@ static void case_host_alloc(struct suite *suite)
         suite->api.host_free(suite->device, NULL);
 }
 
-/*
- * The device reads what the host wrote, and the host reads what the device
- * wrote.
- */
+/* The host and the device read what the other one wrote. */
 static void import_use(struct suite *suite, float *memory,
                        struct tandem_buffer *buffer)
 {
@@ -282,10 +279,7 @@ static void case_import(struct suite *suite)
     free(memory);
 }
 
-/*
- * Imports 0 bytes at NULL and elsewhere. The buffer is valid in calls with 0
- * bytes.
- */
+/* Imports 0 bytes at NULL and elsewhere, and uses the buffers. */
 static void case_import_empty(struct suite *suite)
 {
     static char bytes[8];
@@ -418,10 +412,7 @@ static void case_map_busy(struct suite *suite)
     }
 }
 
-/*
- * Frees a buffer that work still uses, and allocates it at once for another
- * stream.
- */
+/* Frees a buffer that work uses, and allocates it for another stream. */
 static void case_free_busy(struct suite *suite)
 {
     struct tandem_stream *other = stream_new(suite, NULL, 0);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Contract cases: upload, download, copy and fill.
- */
+/* Contract cases: upload, download, copy and fill. */
 #include "contract.h"
 
 #include <inttypes.h>

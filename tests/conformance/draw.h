@@ -25,10 +25,7 @@ struct block {
 /* Draws a shape of this rank or, if min and max differ, of a rank between. */
 void shape_draw(struct shape *shape, struct random *random, uint32_t min_rank,
                 uint32_t max_rank);
-/*
- * Keeps the axes in the mask and sets others to 1; leaves out some leading
- * axes.
- */
+/* Keeps the axes in the mask, sets others to 1, and drops some leading ones. */
 void shape_narrow(struct shape *out, struct random *random,
                   const struct shape *whole, uint32_t full);
 /* Initializes operand number `place` with a random layout. */

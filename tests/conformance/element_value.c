@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Elements of each dtype as bits and as values.  See element_value.h.
- */
+/* Elements of each dtype as bits and as values.  See element_value.h. */
 #include "element_value.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Elements of each dtype as bits and as values.  Pure functions.
- */
+/* Elements of each dtype as bits and as values.  Pure functions. */
 #ifndef TANDEM_CONFORMANCE_ELEMENT_VALUE_H
 #define TANDEM_CONFORMANCE_ELEMENT_VALUE_H
 
@@ -28,10 +26,7 @@ uint64_t bits_from_real(uint32_t dtype, double value);
  * largest number become infinite.
  */
 double real_rounded(uint32_t dtype, double value);
-/*
- * Rounds an integer like real_rounded, without rounding to float64 first. Not
- * for F64.
- */
+/* Rounds an integer like real_rounded, but only once. Not for F64. */
 double integer_rounded(uint32_t dtype, int64_t value);
 
 bool dtype_is_float(uint32_t dtype);
@@ -47,10 +42,7 @@ const char *dtype_text(uint32_t dtype);
 bool bits_subnormal(uint32_t dtype, uint64_t bits);
 uint64_t bits_flushed(uint32_t dtype, uint64_t bits);
 
-/*
- * Returns the distance between neighbouring f32 values at x, or at FLT_MAX if
- * x is larger.
- */
+/* Returns the distance between f32 values at x, or at FLT_MAX beyond it. */
 double float_spacing(double x);
 
 #endif

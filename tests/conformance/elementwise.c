@@ -508,9 +508,7 @@ static bool form_is_selected(const struct suite *suite,
         return true;
     if (level == FULL || suite->options->filter != NULL)
         return level != FULL;
-    /*
-     * Some compilers need half a minute for each kernel of these operators.
-     */
+    /* Some compilers need half a minute for each kernel of these operators. */
     if (suite->options->smoke &&
         (row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS ||
          row->id == TANDEM_OP_TAN))
@@ -568,10 +566,7 @@ static void cases(struct suite *suite, const struct op_row *row)
 
 /* ---- random calls ---- */
 
-/*
- * Selects the axes that each input has in full. At least one input has each
- * axis.
- */
+/* Selects the axes that each input has in full. Each axis is in one of them. */
 static void axes_share(struct random *random, uint32_t rank, uint32_t inputs,
                        uint32_t scalars, uint32_t *full)
 {

@@ -80,10 +80,7 @@ static struct shape gathered(uint32_t op, const struct shape *data,
 
 /* ---- reference ---- */
 
-/*
- * Sets the element's position in data, which is in or out of range, for an
- * index of the output.
- */
+/* Sets an output element's position in data, which may be out of range. */
 static void position_find(const struct call *call, const struct dense *indices,
                           const int64_t *index, int64_t *out)
 {

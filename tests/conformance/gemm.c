@@ -54,9 +54,7 @@ struct form {
 #define ALPHA_0 (-1e301)
 /* An alpha or beta that becomes 0 in f32. */
 #define TO_ZERO 1e-300
-/*
- * Stands for an alpha with which about half of the results fit in c's dtype.
- */
+/* Stands for an alpha with which about half of the results fit in c's dtype. */
 #define NEAR_LARGEST (-1e300)
 
 static const struct form forms[] = {
@@ -206,10 +204,7 @@ static const struct form forms_16[] = {
     {SIZES(31, 37, 41), .alpha = NEAR_LARGEST, .level = ALWAYS},
     {SIZES(31, 37, 41), .alpha = 0.25, .scale = 0x1p-8, .level = ALWAYS},
     {SIZES(31, 37, 41), .alpha = 0x1p24, .scale = 0x1p-17, .level = ALWAYS},
-    /*
-     * Sums that only grow, so that errors from truncating adders do not
-     * cancel.
-     */
+    /* Sums that only grow, so that errors of truncating adders add up. */
     {SIZES(24, 64, 8192), .positive = true, .scale = 0x1p-4},
     {SIZES(24, 40, 65536), .positive = true, .scale = 0x1p-4, .level = FULL},
     {SIZES(64, 256, 1100), .level = FULL},
@@ -341,10 +336,7 @@ static double pattern_value(enum gemm_pattern pattern, bool in_b, int64_t k)
     return in_b ? 1.0 : 0.7;
 }
 
-/*
- * along_rows: k is the row index of the stored matrix, otherwise the column
- * index.
- */
+/* along_rows: k is the row index of the stored matrix, not the column. */
 static void matrix_fill_pattern(struct operand *operand,
                                 enum gemm_pattern pattern, bool in_b,
                                 bool along_rows)
@@ -379,10 +371,7 @@ static void values_fill(struct call *call, const struct form *f)
         matrix_fill(call, 3, false, false, 1.0);
 }
 
-/*
- * The standard deviation of a sum of k products is proportional to the root of
- * k.
- */
+/* The standard deviation of a sum of k products grows like the root of k. */
 static double scaled_alpha(const struct form *form, uint32_t c_dtype)
 {
     if (form->alpha != NEAR_LARGEST)
@@ -535,10 +524,7 @@ static void narrow_form_run(struct suite *suite, const struct op_row *row,
     struct form form = {0};
     int64_t thin = narrow[random_below(random, 12)], wide;
 
-    /*
-     * Some are large enough to be divided among threads, or have a k large
-     * enough to be split.
-     */
+    /* Some are large enough to be divided among threads or along k. */
     switch (random_below(random, 4)) {
     case 0:
         wide = random_between(random, 1, 20);

@@ -97,16 +97,10 @@ static double range_error(const struct tandem_gemm *gemm, double scale,
 /* The number of columns of b that are summed together. */
 #define STRIP 8
 
-/*
- * The operands of one batch in float64, in the order in which the sums read
- * them.
- */
+/* The operands of one batch in float64, in the order of the sums. */
 struct operands {
     double *a; /* In row-major order. */
-    /*
-     * In strips of STRIP columns, each in the order of k. Columns past n are
-     * zeros.
-     */
+    /* In strips of STRIP columns, in the order of k, filled up with zeros. */
     double *b;
     /* The largest magnitude of each row of a and each column of b. */
     double *largest_a, *largest_b;

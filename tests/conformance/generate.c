@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Operators whose outputs depend on positions: one_hot, range and trilu.
- */
+/* Operators whose outputs depend on positions: one_hot, range and trilu. */
 #include "element_value.h"
 #include "inputs.h"
 #include "moved.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Values of inputs, by distribution and by operator.
- */
+/* Values of inputs, by distribution and by operator. */
 #ifndef TANDEM_CONFORMANCE_INPUTS_H
 #define TANDEM_CONFORMANCE_INPUTS_H
 
@@ -9,10 +7,7 @@
 #include "operator_list.h"
 #include "random.h"
 
-/*
- * The usual range of an operator's input, and the points where its formula
- * changes.
- */
+/* The usual range of an operator's input, and its special points. */
 struct domain {
     uint32_t op;
     double low, high;
@@ -35,10 +30,7 @@ uint32_t input_special_count(void);
  */
 float input_near(struct random *random, const struct op_row *row);
 
-/*
- * Fills with input_value (F32), any bits (F16, BF16), 0 or 1 (BOOL), or any
- * integer.
- */
+/* Fills with input_value for F32, 0 or 1 for BOOL, and otherwise any bits. */
 void operand_fill(struct operand *operand, struct random *random,
                   const struct op_row *row);
 /*

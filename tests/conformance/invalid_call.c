@@ -13,10 +13,7 @@
 #define LAUNCH_GROUP "invalid-launch"
 #define GEMM_GROUP "invalid-gemm"
 
-/*
- * Checks the status of a call with a mistake. Returns true if supports must
- * reject it, too.
- */
+/* Checks the status of a call. Returns true if supports must reject it. */
 static bool status_check(struct suite *suite, enum tandem_status status,
                          uint32_t flags, const char *call)
 {
@@ -96,10 +93,7 @@ static void call_mistake_run(struct suite *suite, struct mistaken_call *p,
     expect(suite, launch(suite, p), TANDEM_OK, "the valid call afterwards");
 }
 
-/*
- * Passes NULL as the stream or device to every function that takes an
- * operator.
- */
+/* Passes NULL as the stream or device to each function with an operator. */
 static void case_no_device(struct suite *suite)
 {
     struct tandem_tensor_desc desc = flat_desc(NULL, TANDEM_F32, 4);

@@ -46,10 +46,7 @@ static void text_write(const char *text)
     (void)written;
 }
 
-/*
- * Reports in which case a plugin crashed or hung. Uses only async-signal-safe
- * functions.
- */
+/* Reports the case of a crash or hang. Async-signal-safe. */
 static void crash_report(int number)
 {
     text_write(number == SIGALRM ? "\ntandem-conformance: hangs in "

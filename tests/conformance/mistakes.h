@@ -25,14 +25,9 @@ enum mistake_flags {
      * first if a call is neither valid nor supported.
      */
     ALWAYS_INVALID = 1,
-    /*
-     * Only launch and gemm detect the mistake; supports does not check
-     * buffers.
-     */
+    /* Only launch and gemm detect it; supports does not check buffers. */
     IN_BUFFER = 2,
-    /*
-     * The sizes overflow. The header does not require supports to detect it.
-     */
+    /* The sizes overflow. The header does not require supports to detect it. */
     IN_SIZE = 4,
     /*
      * A later version of the header may define the call, so even Tandem's own

@@ -65,10 +65,7 @@ struct operand {
 /* Ends the program if memory runs out. */
 void *must_allocate(uint64_t bytes);
 
-/*
- * Makes all later buffers end directly after the last element of their
- * operand.
- */
+/* Makes all later buffers end right after the last element of their operand. */
 void operands_set_exact_buffers(void);
 bool operands_have_exact_buffers(void);
 
@@ -98,10 +95,7 @@ void index_next(uint32_t rank, const int64_t *shape, int64_t *index);
 /* Returns a text like "[2,3]", in one of four static buffers. */
 const char *shape_text(uint32_t rank, const int64_t *shape);
 
-/*
- * The elements of an operand in row-major order of a shape to which the
- * operand broadcasts.
- */
+/* The elements of an operand, broadcast to a shape, in row-major order. */
 struct dense {
     uint32_t dtype, rank;
     int64_t shape[TANDEM_MAX_RANK];

@@ -149,9 +149,7 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/*
- * Returns false with an error message if the option or its value is invalid.
- */
+/* Returns false with an error message if the option or its value is invalid. */
 static bool option_take(struct suite_options *options, int option)
 {
     uint64_t number;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Padding in each mode, with positive and negative pads, and tiling.
- */
+/* Padding in each mode, with positive and negative pads, and tiling. */
 #include "element_value.h"
 #include "inputs.h"
 #include "moved.h"

@@ -25,10 +25,7 @@ bool random_once_in(struct random *random, uint64_t n);
 double random_uniform(struct random *random, double low, double high);
 /* Returns a normally distributed number with mean 0 and variance 1. */
 double random_normal(struct random *random);
-/*
- * Returns any finite f32. All exponents are equally likely, subnormals
- * included.
- */
+/* Returns a finite f32. All exponents, also subnormal, are equally likely. */
 float random_wide(struct random *random);
 
 /* Shuffles the items. */

@@ -255,10 +255,7 @@ static bool mistake_gemm_ld(struct call *p)
 
     if (p->gemm.m < 1 || p->gemm.n < 1 || p->gemm.k < 1)
         return false;
-    /*
-     * The stride of a single row or a single matrix does not affect any
-     * address.
-     */
+    /* The stride of a single row or matrix does not affect any address. */
     if (rows && shape[1] > 1)
         matrix->ld = -random_between(p->random, 0, 3);
     else if (!rows && shape[0] > 1)

@@ -291,10 +291,7 @@ static bool one_or_all_axes(const struct form *form)
     return form->axes == all || (form->axes & (form->axes - 1)) == 0;
 }
 
-/*
- * max, min, argmax and argmin of an empty row are errors, which other cases
- * test.
- */
+/* Other cases test that max, min and the arg reductions reject empty rows. */
 static bool empty_allowed(const struct op_row *row)
 {
     return row->op_class == TANDEM_CLASS_REDUCE &&
@@ -427,10 +424,7 @@ static void magnitude_run(struct suite *suite, const struct op_row *row,
     call_end(suite, call);
 }
 
-/*
- * At the full level each magnitude is tested with all shapes, otherwise with
- * the next shape.
- */
+/* At the full level, each magnitude is tested with all shapes. */
 static void magnitudes_run(struct suite *suite, const struct op_row *row)
 {
     uint32_t next = (uint32_t)suite->options->seed;

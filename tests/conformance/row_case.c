@@ -153,10 +153,7 @@ static void special_run(struct suite *suite, const struct op_row *row,
     call_end(suite, call);
 }
 
-/*
- * If there are few rows, the case is repeated for each special value and
- * position.
- */
+/* If there are few rows, each special value and position has a case. */
 void single_specials_run(struct suite *suite, const struct op_row *row,
                          const struct single_special *kind)
 {

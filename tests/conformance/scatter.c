@@ -72,10 +72,7 @@ static struct shape updated(uint32_t op, const struct shape *data,
 
 /* ---- reference ---- */
 
-/*
- * Sets the position in data, which is in or out of range, of the update with
- * this index.
- */
+/* Sets the update's position in data, which may be out of range. */
 static void position_find(const struct call *call, const struct dense *indices,
                           const int64_t *index, int64_t *out)
 {

@@ -115,10 +115,7 @@ static enum expected_status combine_statuses(enum expected_status a,
     return a == EXPECT_OK_OR_INVALID ? a : b;
 }
 
-/*
- * Returns true if the operands have so few axes that the overlap check finds
- * an exact answer.
- */
+/* Returns true if the overlap check is exact, as it is for few axes. */
 static bool have_few_axes(const struct operand *a, const struct operand *b)
 {
     uint32_t axes = 0;
@@ -185,10 +182,7 @@ static bool replaceable(const struct call *p, uint32_t output, uint32_t input)
                   in->desc.rank * sizeof(int64_t)) == 0;
 }
 
-/*
- * Makes each output identical to a different input, if there is a suitable
- * one.
- */
+/* Makes each output identical to another input, if one is suitable. */
 static void in_place_make(struct call *p)
 {
     struct random *random = p->random;

@@ -95,10 +95,7 @@ const char *status_text(enum tandem_status status);
 /* Returns the plugin's message, never NULL. */
 const char *plugin_message(const struct suite *suite);
 
-/*
- * Returns true if got is want; otherwise fails the case with a text about the
- * call.
- */
+/* Returns true if got is want; otherwise fails the case with the text. */
 bool expect(struct suite *suite, enum tandem_status got,
             enum tandem_status want, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

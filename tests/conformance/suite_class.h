@@ -89,10 +89,7 @@ bool form_chosen(const struct suite *suite, struct random *choice, bool always,
                  uint64_t n);
 /* Runs the cases of all selected operators. */
 void operators_run(struct suite *suite);
-/*
- * Returns the mistake with this number, counted over all classes, or NULL after
- * the last one.
- */
+/* Returns the mistake with this number over all classes, or NULL. */
 const struct call_mistake *mistake_get(uint32_t number);
 
 #endif

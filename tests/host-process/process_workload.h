@@ -14,17 +14,11 @@
 /* Element-wise operators, operators over rows, and GEMM. */
 #define WORK_RESULTS (11 * WORK_ELEMENTS + 2 * WORK_SIDE * WORK_SIDE)
 
-/*
- * Creates the data at the first use. Call it in the default floating-point
- * environment.
- */
+/* Creates the data once, in the default floating-point environment. */
 void work_prepare(void);
 /* Runs the workload on the device and writes WORK_RESULTS results. */
 void work_run(struct tandem_context *context, uint32_t device, float *out);
-/*
- * Compares the results bit by bit, except that all NaNs are equal. names: for
- * messages.
- */
+/* Compares the results bit by bit; all NaNs are equal. names: for messages. */
 void work_compare(const float *expected, const float *results,
                   const char *what);
 

@@ -11,9 +11,7 @@
 #include "common/cpu_count.h"
 #include "unit/host/support.h"
 
-/*
- * Writes a file in the scratch directory and creates its parent directories.
- */
+/* Writes a file in the scratch directory and creates its parent directories. */
 static void tree_write(const char *path, const char *text)
 {
     for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)

@@ -23,10 +23,7 @@
 
 static float results[WORK_RESULTS], expected[WORK_RESULTS];
 
-/*
- * Returns a context with this number of CPU threads (NULL for the default)
- * after some work.
- */
+/* Returns a used context with this number of CPU threads (NULL: default). */
 static struct tandem_context *context_after_work(const char *threads,
                                                  float *out)
 {
@@ -293,10 +290,7 @@ TEST(files_closed)
                       after.count, after.names[i]);
 }
 
-/*
- * The host has closed descriptors 0, 1 and 2 and opened files with these
- * numbers.
- */
+/* The host has closed descriptors 0 to 2 and opened files with the numbers. */
 TEST(nothing_printed)
 {
     const struct tandem_context_options options = {
@@ -376,10 +370,7 @@ static const struct {
     {"the default", plain_set},
 };
 
-/*
- * Runs the work in a thread with this environment, then restores the default
- * environment.
- */
+/* Runs the work in a thread with this environment, and restores it. */
 static void work_in_environment(void (*set)(void),
                                 struct fp_environment *out_before,
                                 struct fp_environment *out_after)
@@ -417,10 +408,7 @@ LOOP_TEST(float_environment_of_the_host, CASES_IN(environments))
     work_compare(expected, results, environments[_i].name);
 }
 
-/*
- * A profile with values that overflow and underflow, read while traps are
- * enabled.
- */
+/* A profile with values out of range, read while traps are enabled. */
 TEST(extreme_values_with_traps)
 {
     static const char *const numbers[] = {"1e999", "-1e999", "1e-999",

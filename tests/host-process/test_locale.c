@@ -109,18 +109,12 @@ static void profile_check(void)
     ck_assert_uint_eq(calibrated, 1);
     OK(tandem_device_predict_cost(context, 0, "transcendental", 4096, &ns));
     ck_assert_msg(ns >= 777.125, "%g ns", ns);
-    /*
-     * The log may have warnings about other devices, but none about the
-     * profile.
-     */
+    /* The log has no warning about the profile, but may have others. */
     expect_warnings(log_count(TANDEM_LOG_WARNING, "not chosen if a"), NULL);
     tandem_context_destroy(context);
 }
 
-/*
- * Writes and reads a profile under the locale. The file must be the same as
- * without the locale.
- */
+/* The profile file must be the same under the locale as without it. */
 static void profile_round(const char *plain)
 {
     char path[4096], *text;

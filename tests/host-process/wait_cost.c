@@ -212,10 +212,7 @@ static const struct {
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
-/*
- * Lets a download time out. On a loaded machine the work may be done earlier,
- * but not each time.
- */
+/* Lets downloads time out. On a loaded machine, some may be complete. */
 static void result_timeout(struct bench *bench)
 {
     enum tandem_status status = TANDEM_OK;

@@ -35,10 +35,7 @@ static inline void cblas_sgemm(enum CBLAS_ORDER order,
         }
 }
 
-/*
- * x and y are treated like matrices of one column whose row pitch is the
- * increment.
- */
+/* x and y are like matrices of one column whose pitch is the increment. */
 static inline void cblas_sgemv(enum CBLAS_ORDER order,
                                enum CBLAS_TRANSPOSE transpose, int m, int n,
                                float alpha, const float *a, int lda,

@@ -43,9 +43,7 @@ struct gemm_case {
 #define ONE_A (1u << 31)
 
 static const struct gemm_case cases[] = {
-    /*
-     * K-major and MN-major operands; boundaries of tiles, slices and copies.
-     */
+    /* K-major and MN-major operands; boundaries of tiles, slices and copies. */
     {"tf32-128x256", 132, 260, 100, 1, TB, 1, .pad = {4, 8, 3}},
     {"tf32-128x256", 132, 260, 37, 1, TA, 1, .beta = 2},
     {"tf32-128x64", 132, 68, 100, 2, TA | TB, 2, .pad = {0, 4}, .beta = -1,
@@ -194,10 +192,7 @@ static void elements_set(struct gemm_run *run)
     }
 }
 
-/*
- * Rounds the elements to the stored dtype, and replaces them by the rounded
- * values.
- */
+/* Replaces the elements by their values rounded to the stored dtype. */
 static bool matrix_round_to_dtype(struct matrix *matrix, uint32_t dtype,
                                   int64_t batch)
 {

@@ -29,10 +29,7 @@ uint64_t copies_misaligned(void);
 
 /* For ptx_sm90a_emulator.c. */
 
-/*
- * Return the current item, and the number of work-groups that were started so
- * far.
- */
+/* Return the current item, and the number of started work-groups. */
 uint32_t item_now(void);
 uint64_t group_run_now(void);
 /* Runs another item. Ends the program if all items are blocked. */

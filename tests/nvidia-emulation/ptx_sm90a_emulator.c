@@ -83,10 +83,7 @@ static void counter_arrive(uint32_t at, int64_t bytes)
     counter_turn(counter);
 }
 
-/*
- * Waits until the other items of the warp have arrived, because they may still
- * read the data.
- */
+/* Waits for the other items of the warp, which may still read the data. */
 void mbarrier_arrive(uint32_t at)
 {
     warp_barrier();

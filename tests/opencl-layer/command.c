@@ -22,10 +22,7 @@ static void enqueued(cl_int error, uint64_t *counter, size_t bytes,
         count(&counts.created[LAYER_EVENT], 1);
 }
 
-/*
- * Corrupts one byte that the host wrote through a map, if the environment says
- * so.
- */
+/* If the environment says so, corrupts a byte that was written by a map. */
 static void *stale(void *mapped)
 {
     if (mapped && getenv("TANDEM_LAYER_STALE_MAP"))

@@ -43,9 +43,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct bad_queue queues[QUEUES];
 static struct bad_event events[EVENTS];
 static struct lazy_buffer buffers[BUFFERS];
-/*
- * Nonzero if any of the tables was ever written. Most calls check only this.
- */
+/* Nonzero if any of the tables was ever written. Most calls check only this. */
 static int used;
 
 static bool unused(void)
@@ -125,9 +123,7 @@ void buffer_gone(cl_mem buffer)
     pthread_mutex_unlock(&mutex);
 }
 
-/*
- * Returns the fault of a command that uses these buffers. The mutex is held.
- */
+/* Returns the fault of a command that uses these buffers. The mutex is held. */
 static enum layer_fault lazy_fault(const cl_mem *memories, cl_uint count_,
                                    cl_int *out_code)
 {

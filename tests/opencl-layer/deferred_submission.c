@@ -230,10 +230,7 @@ void hold_wait(cl_command_queue queue)
     pthread_mutex_unlock(&mutex);
 }
 
-/*
- * clWaitForEvents flushes; callers that query an event or set a callback must
- * flush themselves.
- */
+/* Callers other than clWaitForEvents must have flushed. */
 void hold_wait_event(cl_event event, bool flushes)
 {
     const struct held_event *found;

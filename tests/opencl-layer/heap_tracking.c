@@ -46,10 +46,7 @@ void heap_print(void)
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * The names under which glibc exports its own functions to a replacement of
- * malloc.
- */
+/* The names of glibc's own functions for a replacement of malloc. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
@@ -200,10 +197,7 @@ EXPORT void *realloc(void *memory, size_t bytes)
 {
     void *moved;
 
-    /*
-     * The block is removed first, because another thread may get its address
-     * at once.
-     */
+    /* The block goes first: another thread may get its address at once. */
     block_remove(memory);
     moved = __libc_realloc(memory, bytes);
     return block_add(moved, bytes, CALLER);

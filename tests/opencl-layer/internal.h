@@ -76,10 +76,7 @@ enum layer_fault fault_command(enum function function, const char *text,
                                cl_int *out_code);
 /* Returns true if the result of the command must be corrupted. */
 bool fault_result(enum function function, const char *text);
-/*
- * Returns true if the memory of a new buffer must be unavailable at its first
- * use.
- */
+/* Returns true if a new buffer must have no memory at its first use. */
 bool fault_buffer(cl_int *out_code, uint64_t *out_times, bool *out_later);
 /* Returns the log of the last build that the script failed, or NULL. */
 const char *fault_build_log(void);
@@ -118,10 +115,7 @@ void queue_gone(cl_command_queue queue);
 struct hold_waits {
     cl_event events[HOLD_WAITS];
 };
-/*
- * Called before and after the driver's call, whose wait list may be replaced
- * by out.
- */
+/* Called around the driver's call, whose wait list `out` may replace. */
 void hold_begin(cl_command_queue queue, cl_bool blocking, cl_uint *wait_count,
                 const cl_event **waits, struct hold_waits *out);
 void hold_done(cl_command_queue queue, cl_bool blocking, const cl_event *event);
@@ -161,10 +155,7 @@ void kernel_gone(cl_kernel kernel);
 #define KERNEL_ARGUMENTS 24u
 cl_uint kernel_memories(cl_kernel kernel, cl_mem *out_memories,
                         char *out_name, size_t name_room);
-/*
- * Corrupts the output of a kernel that was enqueued, always or if the
- * environment says so.
- */
+/* Corrupts the output of a kernel if the environment says so, or always. */
 void kernel_corrupt(cl_command_queue queue, cl_kernel kernel, bool always);
 void corrupt_environment(void);
 

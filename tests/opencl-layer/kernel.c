@@ -117,10 +117,7 @@ void kernel_gone(cl_kernel handle)
         object_remove(kernels, handle);
 }
 
-/*
- * An argument of the size of a handle may be a number; the driver tells if it
- * is a buffer.
- */
+/* An argument of a handle's size may be a number, so the driver is asked. */
 static bool is_buffer(cl_mem memory)
 {
     cl_mem_object_type type = 0;

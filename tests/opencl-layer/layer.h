@@ -64,19 +64,13 @@ enum layer_fault {
      * the code (`times` of them).
      */
     LAYER_FAULT_LAZY = 3,
-    /*
-     * Like LAYER_FAULT_LAZY, but the first command is accepted and fails
-     * later.
-     */
+    /* Like LAYER_FAULT_LAZY, but the first command fails after it returned. */
     LAYER_FAULT_LAZY_LATER = 4,
     /* The call blocks until layer_release. */
     LAYER_FAULT_HANG = 5,
     /* A command is accepted and does not complete before layer_release. */
     LAYER_FAULT_ENDLESS = 6,
-    /*
-     * A kernel runs and its output is corrupted, as by TANDEM_LAYER_CORRUPT
-     * (layer.c).
-     */
+    /* A kernel's output is corrupted, as by TANDEM_LAYER_CORRUPT (layer.c). */
     LAYER_FAULT_WRONG = 7
 };
 
@@ -101,10 +95,7 @@ struct layer_script {
     uint32_t pick;
     /* Functions that retain, release or unmap an object do not fail. */
     int spare_releases;
-    /*
-     * The text that clGetProgramBuildInfo returns for a build that the script
-     * failed.
-     */
+    /* The build log of a build that the script failed. */
     const char *build_log;
 };
 

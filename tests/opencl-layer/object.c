@@ -11,10 +11,7 @@
 
 /* ---- objects ---- */
 
-/*
- * Defines a function that returns a new object. note: a statement that records
- * it.
- */
+/* Defines a function that returns an object, which `note` records. */
 #define CREATES(object, type, name, text, note, parameters, arguments)       \
     type CL_API_CALL layer_##name parameters                                 \
     {                                                                        \

@@ -81,10 +81,7 @@ static cl_int CL_API_CALL cached_clReleaseCommandQueue(cl_command_queue queue)
 
 /* ---- programs ---- */
 
-/*
- * Returns NULL for an unknown program; NULL as argument finds a free entry.
- * The mutex is held.
- */
+/* Locked. Finds a program (NULL: a free entry), or returns NULL. */
 static struct alias *alias_of(cl_program program)
 {
     for (int i = 0; i < PROGRAMS; i++)
@@ -147,10 +144,7 @@ static cl_program CL_API_CALL cached_clCreateProgramWithSource(
     return made;
 }
 
-/*
- * Returns the entry of the first build of this program, or a free entry. The
- * mutex is held.
- */
+/* Locked. Returns the entry of this program's build, or a free one. */
 static struct build *build_of(const char *text, const char *options)
 {
     for (int i = 0; i < PROGRAMS; i++)
@@ -160,9 +154,7 @@ static struct build *build_of(const char *text, const char *options)
     return NULL;
 }
 
-/*
- * Returns true if the program was built before; otherwise records its build.
- */
+/* Returns true if the program was built before; otherwise records its build. */
 static bool build_known(cl_program program, const char *options, bool note)
 {
     struct alias *alias;

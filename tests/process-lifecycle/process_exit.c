@@ -22,10 +22,7 @@ static int closed(const char *device)
     return 0;
 }
 
-/*
- * The context is destroyed while the first launch is still running or being
- * compiled.
- */
+/* The context ends while the first launch is running or being compiled. */
 static int closed_at_once(const char *device)
 {
     lifecycle_test_begin(&test, device);
@@ -125,9 +122,7 @@ static int closed_late(const char *device)
 
 static int rounds; /* Rounds of the other threads so far. */
 
-/*
- * Without GEMM, because BLAS ends its threads while a GEMM would be running.
- */
+/* Without GEMM, because BLAS ends its threads while a GEMM would be running. */
 static void *work_for_ever(void *device)
 {
     struct lifecycle_test own;

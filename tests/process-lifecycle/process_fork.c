@@ -101,10 +101,7 @@ static void child_with_used_library(const char *device)
     MUST(tandem_tensor_residency(test.ty, &number) == TANDEM_DEVICE_LOST);
 }
 
-/*
- * A new context in the child works, except with OpenCL, which returns an
- * error.
- */
+/* A new context works in the child; with OpenCL, it returns an error. */
 static void child_can_use_library(const char *device)
 {
     const struct tandem_op op = {.struct_size = sizeof op,

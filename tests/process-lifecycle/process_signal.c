@@ -142,10 +142,7 @@ static int helpers_check(uint64_t open)
     return count;
 }
 
-/*
- * Initializes the test, starts all possible worker threads, and checks their
- * signal masks.
- */
+/* Starts all possible worker threads and checks their signal masks. */
 static void helpers_start(struct lifecycle_test *test, const char *device,
                           uint64_t open)
 {
@@ -166,10 +163,7 @@ static void helpers_start(struct lifecycle_test *test, const char *device,
     free(data);
 }
 
-/*
- * The host's thread blocks the signal for a while. No worker thread may handle
- * it.
- */
+/* The host's thread blocks the signal. No worker thread may handle it. */
 static int helpers_block(const char *device)
 {
     struct lifecycle_test test;
@@ -192,10 +186,7 @@ static int helpers_block(const char *device)
     return 0;
 }
 
-/*
- * The host handles the signals that ask it to end. No worker thread may handle
- * them.
- */
+/* The host, and no worker thread, handles the signals that ask it to end. */
 static int helpers_block_handled(const char *device)
 {
     struct sigaction action = {.sa_handler = on_alarm};
@@ -233,10 +224,7 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/*
- * On a device that hangs, signals neither end a wait early nor prevent its
- * timeout.
- */
+/* On a device that hangs, signals neither end nor prolong a wait. */
 static int timeout(const char *device)
 {
     const uint64_t timeout_ns = 50000000;

@@ -109,10 +109,7 @@ static bool call_finish(enum tandem_status status, const char *call,
         succeeded_;                                                            \
     })
 #define TRY(call) TRY_WITH_MESSAGE(call, tandem_last_error())
-/*
- * Like TRY, for a call that creates an object. The object must be NULL if the
- * call failed.
- */
+/* Like TRY, for a call that creates an object, or NULL if it fails. */
 #define MAKE(out, call)                                                        \
     __extension__({                                                            \
         *(out) = (void *)&failed_before;                                       \

@@ -13,10 +13,7 @@
 
 #include "failing_malloc.h"
 
-/*
- * The names under which glibc exports its own functions to a replacement of
- * malloc.
- */
+/* The names of glibc's own functions for a replacement of malloc. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *memory, size_t bytes);
@@ -82,10 +79,7 @@ void allocation_leave(void)
     call_depth--;
 }
 
-/*
- * Returns true if the code that asked for memory belongs to this project or
- * was called by it.
- */
+/* Returns true if this project, or code that it called, asks for memory. */
 static bool is_caller_counted(const void *caller)
 {
     static const char *const others[] = {"tandem-simulated.so", "/libopenblas",
@@ -168,9 +162,7 @@ static bool block_remove(const void *memory)
         return false;
     }
     live--;
-    /*
-     * Entries behind the hole move up if a search would no longer find them.
-     */
+    /* Entries behind the hole move up if a search would no longer find them. */
     for (hole = i;;) {
         uint32_t home;
 

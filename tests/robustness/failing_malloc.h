@@ -26,20 +26,14 @@ enum allocation_mode {
  * that no allocation fails.
  */
 void allocation_fail(uint64_t n, enum allocation_mode mode);
-/*
- * Returns the number of allocations that were made to fail since
- * allocation_fail().
- */
+/* Returns the number of allocations that failed since allocation_fail(). */
 uint64_t allocation_failed(void);
 
 /* Record that the calling thread enters and leaves a call of the library. */
 void allocation_enter(void);
 void allocation_leave(void);
 
-/*
- * Returns the number of blocks that were allocated inside calls and are not
- * freed.
- */
+/* Returns the number of blocks of calls that are not freed. */
 uint64_t allocation_live(void);
 /* Prints where the first failure was injected, if there was one. */
 void allocation_failure_print(void);

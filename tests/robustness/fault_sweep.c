@@ -279,10 +279,7 @@ static void on_alarm(int signal_number)
     _exit(99);
 }
 
-/*
- * Runs one case that the command line describes: FAULT NTH PICK TIMES
- * [FUNCTION].
- */
+/* Runs the case of the command line: FAULT NTH PICK TIMES [FUNCTION]. */
 static void command_line_case(char **from)
 {
     const struct layer_script script = {

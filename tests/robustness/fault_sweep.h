@@ -21,10 +21,7 @@ struct sweep_subject {
     const char *name;
     /* Runs one case under the script. Failed checks call sweep_report. */
     void (*one_case)(const struct layer_script *script);
-    /*
-     * Runs the program once from open to close, without checks and without a
-     * script.
-     */
+    /* Runs the program once, without checks and without a script. */
     void (*pass)(void);
     /*
      * The first failure of the case, and what was wrong, which sweep_report

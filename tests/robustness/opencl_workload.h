@@ -43,10 +43,7 @@ const struct tandem_backend *workload_plugin(const char *path);
 /* Opens device 0 with pairs of keys and values that end with NULL. */
 bool workload_open(struct workload *work, const char *const *pairs);
 void workload_close(struct workload *work);
-/*
- * Runs all sections. After each section, called (may be NULL) receives whether
- * it passed.
- */
+/* Runs all sections. Calls `called`, which may be NULL, after each one. */
 void workload_run(struct workload *work,
                   void (*called)(struct workload *work, bool held));
 

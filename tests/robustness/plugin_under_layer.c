@@ -18,10 +18,7 @@ const char *const plug_objects[LAYER_OBJECTS] = {
     "contexts", "queues", "memory objects", "programs",
     "kernels",  "events", "samplers"};
 
-/*
- * Converts the void * of dlsym to a function pointer through memory, as ISO C
- * requires.
- */
+/* ISO C has no cast from the void * of dlsym to a function pointer. */
 static bool find(void *library, const char *name, void *out_function)
 {
     void *symbol = dlsym(library, name);

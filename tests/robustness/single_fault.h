@@ -29,10 +29,7 @@ extern struct workload work; /* Contains the device and the stream. */
     } while (0)
 #define OK(call) RETURNS(TANDEM_OK, call)
 
-/*
- * Opens a device with pairs of keys and values that end with NULL, and creates
- * the stream.
- */
+/* Opens a device with pairs of keys and values up to NULL, and a stream. */
 void device_open(const char *const *pairs);
 /* Opens a device without a cache on disk and with one more key, or NULL. */
 void device_new(const char *key, const char *value);
@@ -45,10 +42,7 @@ void device_end(void);
 void expect_no_object_left(void);
 /* Returns true if the object counts are those before device_open. */
 bool is_context_released(void);
-/*
- * Lets each call of the function that has this text fail with the fault from
- * now on.
- */
+/* Lets all later calls of the function with this text fail. */
 void script(enum layer_fault fault, const char *function, const char *text,
             int code);
 /* Lets `times` calls of the function fail, from the nth one on. */

@@ -54,10 +54,7 @@ static void expect_ramp(struct tandem_buffer *buffer, float first,
                   work.failed, work.wrong);
 }
 
-/*
- * Creates three buffers. The launch of b = a + 1 succeeds, but its command
- * fails with this code.
- */
+/* Creates three buffers. The command of b = a + 1 fails with this code. */
 static void async_error_inject(int code)
 {
     fill_ramp(ramp_values, N, 1.0f, 1.0f);
@@ -150,10 +147,7 @@ TEST(device_synchronize_reports_and_clears_the_error)
     OK(synchronize());
 }
 
-/*
- * Checks that no kind of read accepts a poisoned buffer after the stream's
- * error was cleared.
- */
+/* Checks that a poisoned buffer cannot be read after the error is cleared. */
 static void expect_poisoned(void)
 {
     enum tandem_status status;

@@ -15,10 +15,7 @@
 /* More than all slots of the ring, and not a multiple of the slot size. */
 #define COUNT ((17u << 18) + 321u)
 #define BYTES ((uint64_t)COUNT * sizeof(float))
-/*
- * A part that is large enough for the ring and does not start on a slot
- * boundary.
- */
+/* A part that is large enough for the ring, not at a slot boundary. */
 #define PART_FIRST 1003u
 #define PART_COUNT (300000u)
 
@@ -61,10 +58,7 @@ static bool transfers(struct tandem_buffer *buffer)
            download(buffer, 0, COUNT);
 }
 
-/*
- * Runs the transfers on a new stream. The wait reports errors that the stream
- * still has.
- */
+/* Runs the transfers on a new stream, and reports its errors. */
 static bool transfers_run(void)
 {
     struct tandem_buffer *buffer = NULL;
@@ -83,10 +77,7 @@ static bool transfers_run(void)
     return passed;
 }
 
-/*
- * Runs the transfers without a fault, on the device or, if it is lost, on a
- * newly opened one.
- */
+/* Runs the transfers again, on a new device if this one is lost. */
 static void expect_transfers_pass(const char *const *pairs, bool lost)
 {
     work.failed[0] = '\0';
@@ -109,10 +100,7 @@ static void device_open(void)
         workload_close(&work);
 }
 
-/*
- * The script counts calls across all transfer paths, so the fault occurs in
- * one of them.
- */
+/* The script counts the calls of all paths, so one path has the fault. */
 static void one_case(const struct layer_script *script)
 {
     const struct sweep_state before = sweep_state_take();

@@ -50,10 +50,7 @@ static void violation_report(const char *what)
                  plug.api->last_error());
 }
 
-/*
- * Returns true if device 0 exists and its description is the one without a
- * fault.
- */
+/* Returns true if device 0 exists and is described as without a fault. */
 static bool device_found(enum tandem_status *out_status)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
@@ -144,10 +141,7 @@ static void one_case(const struct layer_script *script)
     fprintf(stderr, "FAIL %s: %s\n", label, report->violation);
 }
 
-/*
- * Lets call nth fail with all codes or with a random one; permanently if
- * `times` says so.
- */
+/* Lets call nth fail with all codes or a random one, once or for good. */
 static void call_fails(uint64_t nth, uint64_t times, uint32_t first, bool all)
 {
     struct layer_script script = {

@@ -69,10 +69,7 @@ static void expect_nothing_allocated(const char *when)
     sweep_report(text);
 }
 
-/*
- * Checks that every call returns TANDEM_DEVICE_LOST. step() records other
- * results.
- */
+/* Checks that every call returns TANDEM_DEVICE_LOST; see step(). */
 static void expect_device_lost(void)
 {
     workload_run(&work, NULL);

@@ -29,10 +29,7 @@
 static struct tandem_context *context;
 static uint32_t gpu; /* The OpenCL device, if there is one. */
 static bool found;
-/*
- * A device was lost in this case, so tensors that it may still write to are
- * not freed.
- */
+/* A device was lost, so tensors that it may write to are not freed. */
 static bool device_lost;
 /*
  * The first asynchronous error in the log. The next tandem_context_synchronize

@@ -158,10 +158,7 @@ static void write_fails(const char *function, uint64_t nth)
     script_nth(LAYER_FAULT_CALL, function, nth, UINT64_MAX, INVALID_VALUE);
 }
 
-/*
- * Checks that the buffer cannot be read in any way, but can be written again
- * as a whole.
- */
+/* Checks that the buffer cannot be read before all of it is written. */
 static void expect_partly_written(struct tandem_buffer *buffer, size_t bytes)
 {
     struct tandem_buffer *other = filled_new(bytes, 1);

@@ -45,10 +45,7 @@ static void content_matches(struct tandem_tensor *tensor, float factor)
         ck_assert_float_eq(got[i], factor * fill_ramp[i]);
 }
 
-/*
- * Creates tensors until the device's memory is full. Only the last one may
- * fail.
- */
+/* Creates tensors until the memory is full. Only the last one may fail. */
 static uint32_t fill(struct tandem_context *context, uint32_t device,
                      struct tandem_tensor **tensors, uint32_t most)
 {
@@ -142,10 +139,7 @@ TEST(test_tensors_larger_than_any_device)
     BAD(tandem_tensor_write(large, fill_ramp, 4));
     BAD(tandem_tensor_read(large, got, sizeof got, 0));
     BAD(tandem_tensor_sync(large, TANDEM_TIMEOUT_INFINITE));
-    /*
-     * The address space that these tensors reserve must not exhaust that of
-     * others.
-     */
+    /* These tensors must leave address space for others. */
     for (int i = 0; i < 8; i++) {
         OK(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &other));
         FAILS(TANDEM_OUT_OF_MEMORY,

@@ -19,10 +19,7 @@
  */
 #define SMALL 50077
 #define LARGE ((1 << 19) + 1077)
-/*
- * Enough rounds for each transfer path to be timed, and for the ring to be
- * created.
- */
+/* Enough rounds to time each transfer path and to create the ring. */
 #define ROUNDS 12
 
 /* The transfers of a round for both sizes: two operands and a result each. */
@@ -95,10 +92,7 @@ static void add_round(struct tandem_context *context, uint32_t gpu,
     tandem_tensor_destroy(out);
 }
 
-/*
- * Returns the number of maps in that many rounds, of both sizes or only the
- * larger one.
- */
+/* Returns the number of maps in the rounds, of both sizes or the larger. */
 static uint64_t map_count(const char *transfer_path, int rounds, bool both)
 {
     struct layer_counts before, after;
@@ -254,10 +248,7 @@ TEST(test_memory_that_is_not_shared_is_copied)
     expect_warnings(1, NULL);
 }
 
-/*
- * The round trip is also checked with kernels, and a failed check has the same
- * effect.
- */
+/* The round trip is checked with kernels, too. */
 TEST(test_a_round_trip_that_fails_means_copies)
 {
     const struct layer_script script = {
@@ -367,10 +358,7 @@ TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
     for (uint32_t i = 0; i < out.candidate_count; i++)
         ck_assert_double_eq(out.candidates[i].transfer_ns, 0);
     ck_assert_uint_eq(residency(a), all);
-    /*
-     * The tensor had no host memory before; now its only copy is on the
-     * device.
-     */
+    /* The tensor has no host memory; its only copy is on the device. */
     ck_assert_uint_eq(residency(b), 1u << pair.gpu);
     content_check(b, 1, -1);
     negate(&pair, pair.gpu, a, b);

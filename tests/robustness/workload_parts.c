@@ -8,10 +8,7 @@
 
 #define N 1000u
 #define BYTES (N * sizeof(float))
-/*
- * Larger than uploads that are staged in pieces; LARGEST is larger than all
- * staging memory.
- */
+/* LARGE uploads are staged in pieces; LARGEST exceeds all staging memory. */
 #define LARGE (400u << 10)
 
 static float in[LARGEST], want[LARGEST];

@@ -45,9 +45,7 @@ void event_release(struct sim_event *event)
     handle_free(&event_pool, event);
 }
 
-/*
- * Returns a live event of a device that is not lost, with its device locked.
- */
+/* Returns a live event of a device that is not lost, with its device locked. */
 static enum tandem_status event_lock(struct tandem_event *handle,
                                      struct sim_event **out_event)
 {

@@ -19,10 +19,7 @@
 #define SIM_READY_ALWAYS 0u
 #define SIM_READY_NEVER UINT32_MAX
 
-/*
- * A block of the CPU plugin's memory. It exists as long as its buffer or a
- * command uses it.
- */
+/* CPU plugin memory that lives while its buffer or a command uses it. */
 struct sim_memory {
     struct tandem_buffer *inner;
     uint64_t bytes;
@@ -122,10 +119,7 @@ struct sim_device {
     bool lost;
     uint64_t launch_count, wait_count;
     uint64_t next_base;
-    /*
-     * The bytes of all memory blocks, including freed ones that work still
-     * uses.
-     */
+    /* The bytes of all blocks, including freed ones that work still uses. */
     uint64_t used_bytes;
     struct tandem_memory_stats stats;
     bool prepared[TANDEM_OP_ID_END];
@@ -135,10 +129,7 @@ struct sim_device {
     LIST_HEAD(, sim_event) events;
 };
 
-/*
- * Declares the function that implements a member of struct tandem_backend; see
- * backend.h.
- */
+/* Declares the function of a member of struct tandem_backend. */
 #define ENTRY(function, member)                                              \
     __typeof__(*((const struct tandem_backend *)NULL)->member) function
 
@@ -252,10 +243,7 @@ void stream_enqueue(struct sim_stream *stream, struct command *command);
 /* Locked. Waits until position was executed, or until the timeout. */
 enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
                                 uint64_t timeout_ns);
-/*
- * Locked. Runs all queued commands, including failing ones, and waits for
- * hanging ones.
- */
+/* Locked. Runs all commands, and waits for hanging ones. */
 void stream_drain(struct sim_stream *stream);
 /* Locked. Drains the stream and frees it. */
 void stream_release(struct sim_stream *stream);

@@ -192,9 +192,7 @@ static void memory_clear_poison(struct sim_memory *memory, uint64_t offset,
         memory->poison = TANDEM_OK;
 }
 
-/*
- * Locks the stream and checks the buffer and the range. Unlocks on an error.
- */
+/* Locks the stream and checks the buffer and the range. Unlocks on an error. */
 static enum tandem_status transfer_begin(const char *what,
                                          struct tandem_stream *handle,
                                          struct tandem_buffer *buffer_handle,

@@ -132,10 +132,7 @@ enum tandem_status operator_ready(
     return device_unlock(device, status);
 }
 
-/*
- * Locked. A launch of an operator that is not ready compiles it, which makes
- * it ready.
- */
+/* Locked. Compiles an operator that is not ready, which makes it ready. */
 static void launch_compile(struct sim_device *device, uint32_t id)
 {
     if (readiness(device, id) == TANDEM_OK)
@@ -177,10 +174,7 @@ static enum tandem_status operand_copy(struct command *command, uint32_t index,
     return TANDEM_OK;
 }
 
-/*
- * Copies the part of op that the caller's struct_size covers, and its
- * attributes.
- */
+/* Copies the attributes and the fields of op within its struct_size. */
 static enum tandem_status op_copy(struct command *command,
                                   const struct tandem_op *op)
 {

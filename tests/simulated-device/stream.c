@@ -76,10 +76,7 @@ void tandem_sim_release(void)
     __atomic_store_n(&released, true, __ATOMIC_RELEASE);
 }
 
-/*
- * Returns true if the first command in the queue, or the one it waits for,
- * hangs.
- */
+/* Returns true if the first command, or the one it waits for, hangs. */
 static bool stream_hangs(const struct sim_stream *stream)
 {
     while (stream_other(stream))

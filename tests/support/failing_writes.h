@@ -19,10 +19,7 @@ void writes_limit(size_t bytes);
 /* Lets the next write() write half of its data and kill the process. */
 void writes_kill(void);
 
-/*
- * Counts of file operations since the process started. fsync() and renameat()
- * are replaced, too.
- */
+/* Counts since the process started. Replaces fsync() and renameat(), too. */
 struct writes_seen {
     unsigned files; /* Files that were renamed with renameat. */
     /* Renamed files without an fsync since their last write. */

@@ -39,10 +39,7 @@ static inline void test_insert(struct test_entry *entry)
 /* Defines a test. */
 #define TEST(name) LOOP_TEST(name, 1)
 
-/*
- * Defines a test that runs `count` times, with the number of the run, from 0,
- * in `_i`.
- */
+/* Defines a test that runs with `_i` from 0 to count - 1. */
 #define LOOP_TEST(name, count)                                               \
     static void name##_body(int _i);                                         \
     START_TEST(name)                                                         \
@@ -99,10 +96,7 @@ static inline int tests_run(const char *name)
     return tests_run_with(name, NULL, NULL);
 }
 
-/*
- * Like tests_run_with, for tests that use OpenCL, which does not survive a
- * fork.
- */
+/* Like tests_run_with, for OpenCL, which does not survive a fork. */
 static inline int tests_run_without_fork(const char *name, SFun setup,
                                          SFun teardown)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Calls CLBlast without Tandem; see gemm_case.h.
- */
+/* Calls CLBlast without Tandem; see gemm_case.h. */
 #include <config.h>
 
 #include "gemm_case.h"

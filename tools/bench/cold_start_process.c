@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Child processes of the suite cold-start; see cold_start_process.h.
- */
+/* Child processes of the suite cold-start; see cold_start_process.h. */
 #include <config.h>
 
 #include "cold_start_process.h"

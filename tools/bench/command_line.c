@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads the command line; see command_line.h.
- */
+/* Reads the command line; see command_line.h. */
 #include <config.h>
 
 #include "command_line.h"

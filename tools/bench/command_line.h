@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Reads the command line of tandem-bench.
- */
+/* Reads the command line of tandem-bench. */
 #ifndef TANDEM_BENCH_COMMAND_LINE_H
 #define TANDEM_BENCH_COMMAND_LINE_H
 

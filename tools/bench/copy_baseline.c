@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Copies memory without Tandem, as a reference for bandwidths; see bench.h.
- */
+/* Copies memory without Tandem, as a reference for bandwidths; see bench.h. */
 #include <config.h>
 
 #include "bench.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Measures GEMM; see gemm_case.h.
- */
+/* Measures GEMM; see gemm_case.h. */
 #include <config.h>
 
 #include "gemm_case.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Cases of the suite "layers"; see layer_case.h.
- */
+/* Cases of the suite "layers"; see layer_case.h. */
 #include <config.h>
 
 #include "bench.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs operators through the library; see library_run.h.
- */
+/* Runs operators through the library; see library_run.h. */
 #include <config.h>
 
 #include "library_run.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs an operator through the host library.  Single-threaded.
- */
+/* Runs an operator through the host library.  Single-threaded. */
 #ifndef TANDEM_BENCH_LIBRARY_RUN_H
 #define TANDEM_BENCH_LIBRARY_RUN_H
 

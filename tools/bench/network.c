@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Records the operators and arrays of a network; see network.h.
- */
+/* Records the operators and arrays of a network; see network.h. */
 #include <config.h>
 
 #include "network.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Appends layers to a network; see network_layers.h.
- */
+/* Appends layers to a network; see network_layers.h. */
 #include <config.h>
 
 #include "network_layers.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs a network on a device; see network_run.h.
- */
+/* Runs a network on a device; see network_run.h. */
 #include <config.h>
 
 #include "network_run.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The object detector YOLOv8n, as in tests/onnxruntime/vision_models.py.
- */
+/* The object detector YOLOv8n, as in tests/onnxruntime/vision_models.py. */
 #include <config.h>
 
 #include "network_layers.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finds the OpenCL device of a Tandem device; see opencl_device_match.h.
- */
+/* Finds the OpenCL device of a Tandem device; see opencl_device_match.h. */
 #include <config.h>
 
 #include "opencl_device_match.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Draws and measures points; see placement_points.h.
- */
+/* Draws and measures points; see placement_points.h. */
 #include <config.h>
 
 #include "placement_points.h"

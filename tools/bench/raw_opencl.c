@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Calls OpenCL without Tandem; see raw_opencl.h.
- */
+/* Calls OpenCL without Tandem; see raw_opencl.h. */
 #include <config.h>
 
 #include "raw_opencl.h"

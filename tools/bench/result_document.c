@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Creates and writes results as JSON; see result_document.h.
- */
+/* Creates and writes results as JSON; see result_document.h. */
 #include <config.h>
 
 #include "result_document.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Builds lists of rows; see row_list.h.
- */
+/* Builds lists of rows; see row_list.h. */
 #include <config.h>
 
 #include "row_list.h"

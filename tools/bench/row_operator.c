@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Creates the operator of a row; see bench.h.
- */
+/* Creates the operator of a row; see bench.h. */
 #include <config.h>
 
 #include "bench.h"

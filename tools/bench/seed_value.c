@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Values of the operands; see bench.h.
- */
+/* Values of the operands; see bench.h. */
 #include <config.h>
 
 #include "bench.h"

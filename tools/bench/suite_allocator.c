@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Suite "allocator": the plugin's memory pool compared with clCreateBuffer.
- */
+/* Suite "allocator": the plugin's memory pool compared with clCreateBuffer. */
 #include <config.h>
 
 #include "raw_opencl.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs the suites on the devices; see suite_runner.h.
- */
+/* Runs the suites on the devices; see suite_runner.h. */
 #include <config.h>
 
 #include "suite_runner.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs the suites on the devices.  Single-threaded.
- */
+/* Runs the suites on the devices.  Single-threaded. */
 #ifndef TANDEM_BENCH_SUITE_RUNNER_H
 #define TANDEM_BENCH_SUITE_RUNNER_H
 

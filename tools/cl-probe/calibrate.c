@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Implements cl-probe --calibrate, which measures one device after another.
- */
+/* Implements cl-probe --calibrate, which measures one device after another. */
 #include <config.h>
 
 #include "calibration_run.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Prints the results of a calibration as tables.
- */
+/* Prints the results of a calibration as tables. */
 #ifndef CL_PROBE_CALIBRATION_REPORT_H
 #define CL_PROBE_CALIBRATION_REPORT_H
 

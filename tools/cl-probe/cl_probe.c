@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Helpers that all modes share; see cl_probe.h.
- */
+/* Helpers that all modes share; see cl_probe.h. */
 #include <config.h>
 
 #include "cl_probe.h"

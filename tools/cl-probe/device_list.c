@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finds the devices and describes them as JSON; see device_list.h.
- */
+/* Finds the devices and describes them as JSON; see device_list.h. */
 #include <config.h>
 
 #include "device_list.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Writes the driver blocklist; see driver_blocklist_writer.h.
- */
+/* Writes the driver blocklist; see driver_blocklist_writer.h. */
 #include <config.h>
 
 #include "driver_blocklist_writer.h"

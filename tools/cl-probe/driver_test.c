@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tests OpenCL drivers; see driver_test.h.
- */
+/* Tests OpenCL drivers; see driver_test.h. */
 #include <config.h>
 
 #include "driver_test.h"

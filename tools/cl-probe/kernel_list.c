@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Compiles kernels in advance; see kernel_list.h.
- */
+/* Compiles kernels in advance; see kernel_list.h. */
 #include <config.h>
 
 #include "child_process.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finds reasons for missing OpenCL devices; see missing_device_diagnosis.h.
- */
+/* Finds reasons for missing OpenCL devices; see missing_device_diagnosis.h. */
 #include <config.h>
 
 #include "missing_device_diagnosis.h"

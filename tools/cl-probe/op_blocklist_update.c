@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Updates the list of wrong operators; see op_blocklist_update.h.
- */
+/* Updates the list of wrong operators; see op_blocklist_update.h. */
 #include <config.h>
 
 #include "op_blocklist_update.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Checks the profile directory; see profile_directory.h.
- */
+/* Checks the profile directory; see profile_directory.h. */
 #include <config.h>
 
 #include "profile_directory.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Selects operators that represent cost classes; see representative_op.h.
- */
+/* Selects operators that represent cost classes; see representative_op.h. */
 #include <config.h>
 
 #include "representative_op.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Operators with their operand shapes; see op_case.h.
- */
+/* Operators with their operand shapes; see op_case.h. */
 #include <config.h>
 
 #include "op_case.h"

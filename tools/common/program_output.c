@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Detects lost output; see program_output.h.
- */
+/* Detects lost output; see program_output.h. */
 #include <config.h>
 
 #include "program_output.h"

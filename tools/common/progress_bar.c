@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A progress bar; see progress_bar.h.
- */
+/* A progress bar; see progress_bar.h. */
 #include <config.h>
 
 #include "progress_bar.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A progress bar on standard error, drawn only if that is a terminal.
- */
+/* A progress bar on standard error, drawn only if that is a terminal. */
 #ifndef TOOLS_PROGRESS_BAR_H
 #define TOOLS_PROGRESS_BAR_H
 

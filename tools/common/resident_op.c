@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Launches and times operators; see resident_op.h.
- */
+/* Launches and times operators; see resident_op.h. */
 #include <config.h>
 
 #include "resident_op.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Order statistics; see statistics.h.
- */
+/* Order statistics; see statistics.h. */
 #include <config.h>
 
 #include "statistics.h"

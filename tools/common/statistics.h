@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Order statistics of small samples.
- */
+/* Order statistics of small samples. */
 #ifndef TOOLS_STATISTICS_H
 #define TOOLS_STATISTICS_H
 

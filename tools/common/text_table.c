@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tables of text; see text_table.h.
- */
+/* Tables of text; see text_table.h. */
 #include <config.h>
 
 #include "text_table.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Breaks text into lines; see text_wrap.h.
- */
+/* Breaks text into lines; see text_wrap.h. */
 #include <config.h>
 
 #include "text_wrap.h"

@@ -14,9 +14,7 @@
 #include "common/cpu_info.h"
 #include "support/test_list.h"
 
-/*
- * Buffers of the tests are address ranges, and their handles point to these.
- */
+/* Buffers of the tests are address ranges, and their handles point to these. */
 static enum tandem_status address_range_of(const void *user,
                                            const struct tandem_buffer *buffer,
                                            struct address_range *out)

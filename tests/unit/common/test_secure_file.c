@@ -214,10 +214,7 @@ TEST(test_directories_are_made)
     expect_mode(scratch_path("shut/d"), 0700);
 }
 
-/*
- * Runs as another user than root: root's files are trusted, those of other
- * users are not.
- */
+/* Another user trusts root's files, but not those of other users. */
 TEST(test_owners)
 {
     if (geteuid() != 0)
@@ -447,10 +444,7 @@ TEST(test_replacing)
     ck_assert_uint_eq(directory_count(scratch_path("place")), 3);
 }
 
-/*
- * A published file is readable by everybody and writable only by its owner,
- * whatever the umask.
- */
+/* Everybody can read a published file, and only its owner can write it. */
 TEST(test_publishing)
 {
     const struct file_part part = {"text", 4};
@@ -600,10 +594,7 @@ TEST(test_killed_writer)
     text_is("file", "third");
 }
 
-/*
- * Several writers of one file, and a reader, which always sees a complete
- * file.
- */
+/* Several processes write one file; a reader always sees a complete file. */
 TEST(test_concurrent_writers)
 {
     static char text[3][20001];

@@ -42,10 +42,7 @@ static uint32_t draw_dtype(void)
 
 static unsigned char marks[BYTES];
 
-/*
- * Marks the bytes of a view with this bit. Returns how many were already
- * marked.
- */
+/* Marks the bytes of a view. Returns how many were already marked. */
 static uint32_t mark(const struct tandem_tensor_desc *view, int64_t at,
                      unsigned bit, unsigned seen)
 {
@@ -96,10 +93,7 @@ static void permute(struct tandem_tensor_desc *view)
     }
 }
 
-/*
- * Applies a random start:stop:step to each axis, with negative steps and in
- * any order of axes.
- */
+/* Slices each axis at random, also backwards, and permutes the axes. */
 static void slice(struct tandem_tensor_desc *view)
 {
     int64_t bytes = TANDEM_DTYPE_BYTES(view->dtype);
@@ -124,10 +118,7 @@ static void slice(struct tandem_tensor_desc *view)
     permute(view);
 }
 
-/*
- * Creates a row-major tensor whose last axis contains whole elements of each
- * dtype.
- */
+/* Creates a dense tensor whose last axis has whole elements of each dtype. */
 static void base_make(struct tandem_tensor_desc *a,
                       struct tandem_tensor_desc *b)
 {
@@ -163,10 +154,7 @@ static void any_make(struct tandem_tensor_desc *view)
 
 /* ---- tests ---- */
 
-/*
- * Counts of disjoint pairs (or valid views) and of those that the check
- * rejects.
- */
+/* Counts of disjoint pairs (or valid views), and of the rejected ones. */
 struct rejection_counts {
     uint32_t apart, rejected;
 };

@@ -94,10 +94,7 @@ TEST(forks_wait_for_calls)
         pthread_join(threads[i], NULL);
 }
 
-/*
- * Simulates a fork in a signal handler that interrupted a thread inside a
- * call.
- */
+/* Simulates a fork in a signal handler that interrupted a call. */
 TEST(forks_stop_waiting)
 {
     ck_assert(blas_fork_guard_install());

@@ -35,10 +35,7 @@ static void numbers_teardown(void)
     free(numbers);
 }
 
-/*
- * Returns the sum of the values -2, -1, 0, 1, 2, -2, ... raised to power 1 or
- * 2.
- */
+/* Returns the sum of -2, -1, 0, 1, 2, -2, ... raised to power 1 or 2. */
 static double sum_of(int64_t length, int power)
 {
     double sum = power == 2 ? (double)(length / 5 * 10) : 0;

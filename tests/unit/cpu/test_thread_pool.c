@@ -393,10 +393,7 @@ TEST(rates_are_learnt)
     ck_assert(rate > 9.9f && rate <= 10);
 }
 
-/*
- * One slow worker among many does not exclude the others; among few, each
- * counts.
- */
+/* One slow worker among many does not exclude others; among few, it counts. */
 TEST(slow_workers_are_tolerated)
 {
     struct team_costs known = {0};

@@ -30,9 +30,7 @@
 /* Replaces the C library's function for all libraries. */
 #define REPLACES __attribute__((visibility("default")))
 
-/*
- * ---- the simulated system ------------------------------------------------
- */
+/* ---- the simulated system ------------------------------------------------ */
 
 /* Threads in addition to the first one. */
 static atomic_int thread_limit = PROCESSORS;

@@ -64,10 +64,7 @@ static struct tandem_tensor *operand_wrap(const struct gemm_case *gemm_case,
     return tensor;
 }
 
-/*
- * Returns the size of an axis, counted from the last, or 1 if there is no such
- * axis.
- */
+/* Returns the size of an axis, counted from the last; 1 if there is none. */
 static int64_t axis_size(const struct operand_layout *operand_layout,
                          uint32_t from_last)
 {
@@ -76,9 +73,7 @@ static int64_t axis_size(const struct operand_layout *operand_layout,
                : 1;
 }
 
-/*
- * Returns the index of an element in memory; an axis of size 1 is broadcast.
- */
+/* Returns the index of an element in memory; an axis of size 1 is broadcast. */
 static int64_t element_index(const struct operand_layout *operand_layout,
                              int64_t batch, int64_t row, int64_t column)
 {
@@ -208,10 +203,7 @@ static void gemm_check(const struct gemm_case *gemm_case, const char *device)
 #define B67 LAYOUT2(7, 6, 6, 1)
 #define C56 LAYOUT2(5, 6, 6, 1)
 
-/*
- * Strides that a matrix with a leading dimension cannot express, with and
- * without batches.
- */
+/* Strides that no leading dimension expresses, with and without batches. */
 static const struct gemm_case strided[] = {
     {{LAYOUT2(5, 7, 0, 1), B67, NO_BIAS, C56}, 0},
     {{LAYOUT2(5, 7, 1, 1), B67, NO_BIAS, C56}, 0},
@@ -322,9 +314,7 @@ LOOP_TEST(test_c_must_be_row_major, 4)
     expect_gemm_error(&gemm_cases[_i]);
 }
 
-/*
- * The overlap must be detected although the input is copied for its strides.
- */
+/* The overlap must be detected although the input is copied for its strides. */
 TEST(test_c_overlaps_no_input)
 {
     const int64_t shape[2] = {8, 8}, strides[2] = {16, 2}, other[2] = {8, 1};

@@ -46,9 +46,7 @@ void expect_last_error(const char *text);
 void scratch_setup(void);
 /* Returns a path in the build directory's plugins. */
 const char *build_path(const char *name);
-/*
- * Returns the content of a file with a terminating NUL. The caller frees it.
- */
+/* Returns the content of a file with a terminating NUL. The caller frees it. */
 char *file_read(const char *path);
 void file_copy(const char *to, const char *from);
 void directory_make(const char *path);
@@ -99,10 +97,7 @@ candidate_of(const struct tandem_explanation *explanation, uint32_t device);
 
 /* ---- costs and profiles ---- */
 
-/*
- * Call tandem_device_predict_cost and tandem_device_is_calibrated, which must
- * succeed.
- */
+/* Call tandem_device_predict_cost and _is_calibrated; both must succeed. */
 double cost(struct tandem_context *context, uint32_t device, const char *curve,
             double x);
 uint32_t calibrated(struct tandem_context *context, uint32_t device);
@@ -172,20 +167,14 @@ void script_all(struct script *script, double a, double b);
  * next context reads it.
  */
 void script_save(const char *device, const struct script *script);
-/*
- * Returns the path of the device's profile, existing or not, in a static
- * buffer.
- */
+/* Returns the path of the device's profile in a static buffer. */
 const char *script_path(const char *device);
 
 double line_at(struct script_line line, double x);
 
 /* ---- memory ---- */
 
-/*
- * Returns the resident memory of this process, or 0 if a sanitizer keeps freed
- * memory.
- */
+/* Returns the resident memory, or 0 if a sanitizer keeps freed memory. */
 uint64_t resident_bytes(void);
 
 /* ---- programs ---- */

@@ -41,10 +41,7 @@ TEST(test_the_last_operator_is_explained)
     OK(tandem_unary(context, TANDEM_OP_EXP, ty, tz));
     e = last_explanation(context);
     ck_assert_uint_eq(e.op, TANDEM_OP_EXP);
-    /*
-     * Explaining another operator does not change the explanation of the last
-     * one that ran.
-     */
+    /* Explaining another operator does not change the last explanation. */
     OK(tandem_explain_op(
         context,
         &(struct tandem_op){.struct_size = sizeof(struct tandem_op),

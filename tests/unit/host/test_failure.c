@@ -61,10 +61,7 @@ TEST(test_work_that_fails_later)
     OK(tandem_tensor_sync(t[1], TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(out[0][4], -5);
     ck_assert_float_eq(out[1][4], 5);
-    /*
-     * After the outputs are written again they are valid, and the device keeps
-     * working.
-     */
+    /* The outputs are valid after they are written again. */
     unary_on(context, simulated, TANDEM_OP_ABS, t[0], t[2]);
     unary_on(context, simulated, TANDEM_OP_NEG, t[2], t[3]);
     OK(tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE));
@@ -221,10 +218,7 @@ static int run_in_child(int (*child)(void))
             return __LINE__ % 250 + 1;                                         \
     } while (0)
 
-/*
- * Each call on inherited objects fails with a message, and a new context
- * works.
- */
+/* Calls on inherited objects fail with a message, and a new context works. */
 static int child_with_used_context(void)
 {
     struct tandem_context_options options = {
@@ -357,10 +351,7 @@ struct worker {
         }                                                                      \
     } while (0)
 
-/*
- * Runs operators on both devices in sequence; the result of round r is known
- * exactly.
- */
+/* Runs operators on both devices in turn and checks the results exactly. */
 static void *worker_run(void *argument)
 {
     struct worker *worker = argument;

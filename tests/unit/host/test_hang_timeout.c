@@ -19,10 +19,7 @@
 static const struct tandem_op negate = {.struct_size = sizeof negate,
                                         .id = TANDEM_OP_NEG};
 
-/*
- * The first launch on simulated:0 hangs; if fault is set, it fails after it is
- * released.
- */
+/* The first launch on simulated:0 hangs, and fails later if fault is set. */
 static struct tandem_context *context_with_failure(uint32_t hang_timeout_ms,
                                                    const char *fault)
 {
@@ -98,10 +95,7 @@ TEST(test_an_input_on_a_device_that_hangs)
     ck_assert_float_eq(v.y[3], -4);
 }
 
-/*
- * The tensor is too large for a staging copy, so the upload would wait for the
- * hanging work.
- */
+/* The tensor is too large for a staging copy, so its upload would wait. */
 TEST(test_a_large_input_for_a_device_that_hangs)
 {
     const int64_t large = (int64_t)2 << 20;
@@ -169,10 +163,7 @@ TEST(test_part_of_a_tensor_on_a_hanging_device)
     ck_assert_mem_eq(v.x, v.y, sizeof v.x);
 }
 
-/*
- * A download that timed out may still complete, so its memory must not be
- * reused.
- */
+/* A download that timed out may complete, so its memory is not reused. */
 TEST(test_memory_that_may_still_be_written)
 {
     struct vectors v;
@@ -196,10 +187,7 @@ TEST(test_a_timed_operator)
 
     vectors_start(&v, context_with_hang(SHORT_MS));
     OK(tandem_context_set_timing(v.context, 1));
-    /*
-     * The launch succeeds; reading the output reports that the work does not
-     * complete.
-     */
+    /* The launch succeeds, but its output cannot be read. */
     OK(tandem_run_on(v.context, v.simulated, &negate, &v.tx, 1, &v.tz, 1));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_tensor_sync(v.tz, TANDEM_TIMEOUT_INFINITE));
@@ -305,10 +293,7 @@ static enum tandem_status wait_synchronize(struct vectors *v)
     return tandem_context_synchronize(v->context, TANDEM_TIMEOUT_INFINITE);
 }
 
-/*
- * Checks that all operations that do not need the device work, also on another
- * device.
- */
+/* Checks that operations that do not need the device work. */
 static void expect_others_work(struct vectors *v)
 {
     uint32_t other = device_named(v->context, "simulated:1"), count;
@@ -417,10 +402,7 @@ TEST(test_two_readers_of_one_tensor)
     ck_assert_float_eq(v.y[3], -4);
 }
 
-/*
- * A thread that waited for another thread's failed download also gets the
- * error.
- */
+/* A thread that waited for another thread's download also gets its error. */
 TEST(test_two_readers_of_a_failed_tensor)
 {
     struct vectors v;

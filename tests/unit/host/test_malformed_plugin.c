@@ -25,10 +25,7 @@ static void directory_new(const char *name)
     directory_make(scratch_path("%s", name));
 }
 
-/*
- * Creates a context with the CPU plugin, the simulated GPU and the misbehaving
- * plugin.
- */
+/* Creates a context with the CPU plugin, the simulated GPU and a bad plugin. */
 static struct tandem_context *context_with_bad(const char *script)
 {
     char path[4096];
@@ -78,10 +75,7 @@ LOOP_TEST(test_too_many_devices, 2)
     context_works(context);
 }
 
-/*
- * Whatever a plugin reports of a device, the text that is shown and saved is
- * valid.
- */
+/* The text that is shown and saved is valid, whatever a plugin reports. */
 TEST(test_garbage_from_describe)
 {
     struct tandem_context *context = context_with_bad("garbage");

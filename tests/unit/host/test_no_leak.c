@@ -66,10 +66,7 @@ static void round_run(struct tandem_context *context, uint32_t device,
 
 #define ROUND_OPERATORS 8u
 
-/*
- * Runs rounds on one device and checks that the second half needs no more
- * memory than the first.
- */
+/* Checks that the second half of the rounds needs no more memory. */
 static void no_growth(const char *name, uint64_t operators)
 {
     struct tandem_context *context = context_new(NULL);

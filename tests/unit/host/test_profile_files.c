@@ -622,10 +622,7 @@ TEST(test_modes)
     }
 }
 
-/*
- * In a directory that other users may write to, nothing is saved, because it
- * would not be read.
- */
+/* A profile is not saved where it would not be read. */
 TEST(test_writable_directories_are_not_used)
 {
     struct tandem_context *context = context_new(NULL);

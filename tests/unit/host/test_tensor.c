@@ -28,10 +28,7 @@ static void context_setup(void)
 }
 
 #define ON_SIM (1u << simulated)
-/*
- * The CPU computes in the host's memory, so bit 0 is set together with the
- * host's.
- */
+/* The CPU uses the host's memory, so bit 0 is set with the host's. */
 #define ON_HOST (TANDEM_RESIDENT_HOST | 1u)
 
 /* ---- transfers ---- */
@@ -299,10 +296,7 @@ TEST(test_a_view_shares_memory_and_residency)
         ck_assert_float_eq(a[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
 }
 
-/*
- * One device writes a part and another device the rest; both parts must be
- * visible.
- */
+/* Two devices each write a part; both parts must be visible. */
 TEST(test_views_written_on_different_devices)
 {
     float a[8];

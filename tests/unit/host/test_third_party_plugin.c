@@ -47,9 +47,7 @@ static void calibrated_save(const char *device, double ns)
     script_save(device, &script);
 }
 
-/*
- * Saves a profile that contains only one curve, or only GEMM costs ("gemm").
- */
+/* Saves a profile that contains only one curve, or only GEMM costs ("gemm"). */
 static void calibrated_curve_save(const char *device, const char *curve,
                                   double ns)
 {
@@ -106,10 +104,7 @@ static const char *selected_backend(struct tandem_context *context, uint32_t id)
 static const uint32_t supported_ops[] = {TANDEM_OP_ADD, TANDEM_OP_MUL,
                                          TANDEM_OP_RELU, TANDEM_OP_GEMM};
 
-/*
- * Calibrated costs win however high they are and however often the operator
- * runs.
- */
+/* Calibrated costs win, however high and after any number of runs. */
 LOOP_TEST(test_default_costs_do_not_beat_calibration, CASES_IN(supported_ops))
 {
     struct tandem_context *context;
@@ -122,10 +117,7 @@ LOOP_TEST(test_default_costs_do_not_beat_calibration, CASES_IN(supported_ops))
         ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
 }
 
-/*
- * The operators use the same tensors, so accumulated savings could cause a
- * move.
- */
+/* The operators share tensors, so accumulated savings could cause a move. */
 TEST(test_default_costs_never_cause_a_move)
 {
     struct tandem_context *context;

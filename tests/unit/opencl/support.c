@@ -23,10 +23,7 @@ const struct tandem_backend *plugin_load(void)
         fprintf(stderr, "%s\n", dlerror());
         return NULL;
     }
-    /*
-     * Converts the void * of dlsym to a function pointer through memory, as
-     * ISO C requires.
-     */
+    /* ISO C has no cast from the void * of dlsym to a function pointer. */
     tandem_backend_query_fn query;
     void *symbol = dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL);
     memcpy(&query, &symbol, sizeof(query));

@@ -19,10 +19,7 @@ extern const struct tandem_backend *backend;
 
 /* Returns NULL with a line on stderr if the plugin cannot be loaded. */
 const struct tandem_backend *plugin_load(void);
-/*
- * Loads the plugin. Returns 0, or main's result if there is no plugin or no
- * device.
- */
+/* Loads the plugin. Returns 0, or main's result if there is no device. */
 int plugin_start(void);
 /*
  * Runs the tests of this source file on the plugin, with setup before and
@@ -62,10 +59,7 @@ struct tandem_gemm gemm_of(int64_t m, int64_t n, int64_t k,
                            struct tandem_buffer *a, struct tandem_buffer *b,
                            struct tandem_buffer *c);
 
-/*
- * Starts the program again with this argument, because OpenCL does not survive
- * a fork.
- */
+/* Starts the program again, because OpenCL does not survive a fork. */
 pid_t process_start(const char *self, const char *what);
 /* Returns the exit status of the child, or -1. */
 int process_end(pid_t child);

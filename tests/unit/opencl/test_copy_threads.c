@@ -167,10 +167,7 @@ TEST(one_slot)
     copy_threads_finish(&threads);
 }
 
-/*
- * A thread is in the middle of a chunk, which is never completed in a forked
- * child.
- */
+/* In a forked child, a thread's unfinished chunk is never completed. */
 TEST(a_fork_has_no_threads)
 {
     struct copy_threads threads = {0};

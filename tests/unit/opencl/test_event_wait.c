@@ -136,10 +136,7 @@ cl_int CL_API_CALL clSetEventCallback(
     return CL_SUCCESS;
 }
 
-/*
- * Simulates one thread: the driver's callback arrives while the thread sleeps,
- * or never.
- */
+/* The driver's callback arrives while the thread sleeps, or never. */
 int pthread_cond_timedwait(pthread_cond_t *woken, pthread_mutex_t *mutex,
                            const struct timespec *until)
 {
@@ -297,10 +294,7 @@ TEST(a_busy_driver_is_detected_by_the_first_long_wait)
     }
 }
 
-/*
- * Other processes leave little CPU time to a busy wait; it still must not be
- * taken for a sleep.
- */
+/* A busy wait with little CPU time is not taken for a sleep. */
 TEST(a_busy_driver_is_detected_on_a_loaded_machine)
 {
     driver_busy_percent = 4;

@@ -125,9 +125,7 @@ static double wanted(const struct tandem_gemm *gemm, double before,
     return gemm->activation != TANDEM_OP_INVALID && sum < 0 ? 0 : sum;
 }
 
-/*
- * Checks c where the GEMM writes, and that all other elements are unchanged.
- */
+/* Checks c where the GEMM writes, and that all other elements are unchanged. */
 static void expect_result(const struct tandem_gemm *gemm, const float *before,
                           float *out)
 {

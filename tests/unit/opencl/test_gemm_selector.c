@@ -118,10 +118,7 @@ TEST(unmeasured_kernels_are_not_selected)
     ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
 }
 
-/*
- * No kernel supports this size, so CLBlast is selected although it is very
- * slow.
- */
+/* No kernel supports this size, so CLBlast is selected although it is slow. */
 TEST(clblast_is_selected_if_no_kernel_fits)
 {
     struct tandem_gemm gemm = gemm_new(40000, 40000, INT64_C(1) << 30, 1);
@@ -134,10 +131,7 @@ TEST(clblast_is_selected_if_no_kernel_fits)
     ck_assert(select_kernel(&gemm).clblast);
 }
 
-/*
- * CLBlast uses int for indices, so our kernel is selected with or without
- * costs.
- */
+/* CLBlast uses int for indices, so our kernel is selected at any cost. */
 TEST(clblast_is_not_selected_past_2_31)
 {
     struct tandem_gemm small_gemm = gemm_new(46000, 46000, 64, 1);
@@ -162,10 +156,7 @@ TEST(clblast_is_not_selected_past_2_31)
     }
 }
 
-/*
- * Plans that combine splits or pack an operand use 64-bit indices if 32 bits
- * are too few.
- */
+/* Plans that combine splits or pack use 64-bit indices if needed. */
 TEST(large_offsets_need_64_bit_indices)
 {
     for (int wide = 0; wide < 2; wide++) {
@@ -275,9 +266,7 @@ TEST(partial_waves_are_split)
     ck_assert_int_eq(selection.kernel, GEMM_MMA_3XTF32_128X128);
     ck_assert_uint_eq(selection.split.split_tiles, 44);
     ck_assert_uint_gt(selection.split.splits, 1);
-    /*
-     * 200 work-groups fill the slots; a single one is worth a split along k.
-     */
+    /* 200 work-groups fill the slots; a single one is worth a split along k. */
     selection = select_kernel_for(1280, 2560, 1536);
     ck_assert_uint_eq(selection.split.split_tiles, 0);
     ck_assert_uint_eq(selection.split.splits, 1);
@@ -290,10 +279,7 @@ TEST(partial_waves_are_split)
     ck_assert_uint_eq(selection.split.splits, 1);
 }
 
-/*
- * Returns the number of splits for this memory throughput in bytes per
- * nanosecond.
- */
+/* Returns the number of splits for this throughput in bytes per ns. */
 static uint32_t split_count(const char *bytes, int64_t size, int64_t k)
 {
     cost_set("copy_bytes_per_ns", bytes);
@@ -311,10 +297,7 @@ TEST(split_cost_includes_the_partial_sums)
     ck_assert_uint_gt(free_splits, cheap_splits);
     ck_assert_uint_gt(cheap_splits, expensive_splits);
     ck_assert_uint_eq(split_count("0.001", 128, 65536), 1);
-    /*
-     * Only the last tiles are split, at a throughput at which splitting all
-     * tiles would not pay.
-     */
+    /* At this throughput, only a split of the last tiles pays. */
     ck_assert_uint_gt(split_count("300", 1536, 1536), 1);
     ck_assert_uint_eq(split_count("1", 1536, 1536), 1);
 }

@@ -219,10 +219,7 @@ TEST(busy_cpus_are_detected)
     }
     ck_assert_int_eq(measure(&timer, 300000, &got), TANDEM_FAILED);
     ck_assert_uint_eq(timer.aborted, 1);
-    /*
-     * On a CPU device, the device's own threads do not count as other
-     * processes.
-     */
+    /* On a CPU device, its own threads do not count as other processes. */
     hardware.info.kind = TANDEM_DEVICE_CPU;
     ck_assert_int_eq(measure(&timer, 300000, &got), TANDEM_OK);
     hardware.info.kind = TANDEM_DEVICE_GPU;

@@ -452,10 +452,7 @@ TEST(fork_after_listing_is_reported)
     ck_assert_int_eq(process_end(process_start("/proc/self/exe", "fork")), 0);
 }
 
-/*
- * Runs in a child process: the device has more compute units than there is
- * memory for.
- */
+/* Runs in a child: there is too little memory for all compute units. */
 static void timed_kernel_note(void *user, const char *key, const char *value)
 {
     uint32_t *seen = user;
@@ -526,10 +523,7 @@ static int no_driver(void)
     return status == TANDEM_NO_DEVICE && count == 0 && said ? 0 : 3;
 }
 
-/*
- * Runs in a child process, which forks and opens the device that its parent
- * listed.
- */
+/* Runs in a child, which forks and opens the device its parent listed. */
 static int fork_after_listing(void)
 {
     uint32_t count;

@@ -256,10 +256,7 @@ TEST(parts_of_a_buffer_have_own_entries)
 {
     float got[M * N];
     start(NULL, NULL, "1048576");
-    /*
-     * Half of the rows of b from a given row on, both as stored and
-     * transposed.
-     */
+    /* Half of the rows of b from row `first` on, as stored and transposed. */
     for (uint32_t turn = 0; turn < 12; turn++) {
         struct tandem_gemm gemm = product(weights[0]);
         float a[M * K] = {0}, b[K * N] = {0};
@@ -341,10 +338,7 @@ struct worker {
     enum tandem_status status;
 };
 
-/*
- * Multiplies by the same weight on its own stream, between the other thread's
- * writes.
- */
+/* Multiplies by the weight between the other thread's writes. */
 static void *worker_run(void *argument)
 {
     struct worker *worker = argument;

@@ -26,9 +26,7 @@ TEST(packed_operands_fit_32_bit_indices)
     ck_assert(gemm_kernel_supports(&gemm, GEMM_SIMT_128X128));
 }
 
-/*
- * Returns true if the transpose of rows with this pitch uses 64-bit indices.
- */
+/* Returns true if the transpose of rows with this pitch uses 64-bit indices. */
 static bool transpose_is_64bit(int64_t lines, int64_t rows, int64_t pitch,
                                uint64_t lead, uint32_t dtype)
 {
@@ -144,10 +142,7 @@ TEST(negative_strides_count_like_positive)
 
 enum sum_split { UNSPLIT, SPLIT_LAST_GROUP, SPLIT_TWO_KERNELS };
 
-/*
- * Returns how a sum over rows or columns is split on a device with
- * device-scope visibility.
- */
+/* Returns the split of a sum with device-scope visibility. */
 static enum sum_split sum_split_kind(uint32_t units, int64_t rows,
                                      int64_t columns, int64_t axes)
 {
@@ -199,10 +194,7 @@ TEST(the_last_group_combines_few_splits)
     ck_assert_uint_eq(sum_split_kind(64, 1000, 1000, 1), SPLIT_LAST_GROUP);
     /* More splits than one lane can combine. */
     ck_assert_uint_eq(sum_split_kind(64, 4096, 4096, 1), SPLIT_TWO_KERNELS);
-    /*
-     * The number of result groups equals the number of arrival counters, and
-     * exceeds it by one.
-     */
+    /* Tests as many result groups as arrival counters, and one more. */
     ck_assert_uint_eq(sum_split_kind(132, ARRIVAL_COUNTERS, 100000, 2),
                       SPLIT_LAST_GROUP);
     ck_assert_uint_eq(sum_split_kind(132, ARRIVAL_COUNTERS + 1, 100000, 2),

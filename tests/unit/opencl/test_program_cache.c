@@ -80,9 +80,7 @@ static void compute(const char *cache)
 
 /* ---- files ---- */
 
-/*
- * Calls visit for each entry of the cache and returns the number of entries.
- */
+/* Calls visit for each entry of the cache and returns the number of entries. */
 static int visit_files(const char *cache, void (*visit)(const char *path))
 {
     int count = 0;
@@ -194,9 +192,7 @@ TEST(truncation_is_detected)
     unsigned char file[2048] = {0};
     size_t bytes = file_fill(file), found;
     for (size_t i = 0; i < bytes; i++) {
-        /*
-         * An exact allocation, so that sanitizers detect reads past its end.
-         */
+        /* An exact allocation, so that sanitizers detect reads past its end. */
         unsigned char *part = malloc(i > 0 ? i : 1);
         ck_assert(part != NULL);
         memcpy(part, file, i);
@@ -323,10 +319,7 @@ TEST(system_cache_is_used)
     rmdir(system);
 }
 
-/*
- * Binaries of rusticl are not published. Those of PoCL are, although PoCL has
- * its own cache.
- */
+/* Binaries of PoCL are published, those of rusticl are not. */
 TEST(published_files_depend_on_the_driver)
 {
     const char *const pairs[] = {"cache_dir", directory, "cache_world_readable",
@@ -433,10 +426,7 @@ TEST(untrusted_directories_are_not_used)
     compute(below);
     ck_assert(access(below, F_OK) != 0);
     ck_assert_int_eq(warnings, 2);
-    /*
-     * A sticky bit is sufficient for parent directories, but not for the
-     * directory itself.
-     */
+    /* A sticky bit is enough for parent directories only. */
     ck_assert(chmod(directory, 01777) == 0);
     compute(directory);
     ck_assert_int_eq(warnings, 3);

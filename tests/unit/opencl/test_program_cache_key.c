@@ -177,10 +177,7 @@ TEST(stored_programs_are_found)
     ck_assert_uint_eq(loaded_binary(), 8);
 }
 
-/*
- * A change of any part of the key selects another program; the earlier one
- * remains.
- */
+/* A change of any part of the key selects another program. */
 LOOP_TEST(the_key_contains_all_dependencies, CHANGES)
 {
     stored(7);

@@ -222,10 +222,7 @@ TEST(invalid_results_are_rejected)
 
 static struct gemm_selector selector;
 
-/*
- * Uses a device with 100 compute units, and compute capability 9.0 if wgmma is
- * set.
- */
+/* Uses a device with 100 compute units, and with wgmma if that is set. */
 static void start(bool wgmma)
 {
     static struct platform_device gpu;

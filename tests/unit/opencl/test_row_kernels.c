@@ -40,10 +40,7 @@ static void device_new(void)
     OK(backend->fill(stream, affine, 0, sizeof(x), &one, 4));
 }
 
-/*
- * Launches an operator on rows of count elements with this pitch, starting at
- * element first.
- */
+/* Launches an operator on rows with this pitch, from element first on. */
 static void launch(uint32_t id, int64_t rows, int64_t count, int64_t first,
                    int64_t pitch)
 {
@@ -120,10 +117,7 @@ static void row_check(uint32_t id, const float *from, const float *to,
 
 /* ---- memory around rows ---- */
 
-/*
- * The memory around the rows contains NaN, so a read of it would make the
- * whole row NaN.
- */
+/* A read of the memory around the rows, which is NaN, changes the result. */
 static void rows_check_surroundings(uint32_t id, int64_t rows, int64_t count,
                                     int64_t shift, int64_t pitch)
 {
@@ -179,10 +173,7 @@ static void masked_rows_check(int64_t count, int64_t from, int64_t to)
     row_check(TANDEM_OP_SOFTMAX, x + GUARD, y + GUARD, count);
 }
 
-/*
- * A work-group iteration has 4096 elements or so, and a split has some of
- * these.
- */
+/* A split has a few iterations of a work-group, of about 4096 elements. */
 LOOP_TEST(parts_of_minus_infinity_do_not_count, 3)
 {
     static const int64_t counts[] = {SHORT_SOFTMAX, LONG_VECTORS, LONG};

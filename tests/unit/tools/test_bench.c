@@ -69,10 +69,7 @@ TEST(memory_and_choice_bound_the_list)
     list_destroy(&list);
 }
 
-/*
- * pytorch_baseline.py creates the same operands; tests/tools/check-bench has
- * these values.
- */
+/* pytorch_baseline.py must create these values; see check-bench. */
 TEST(operands_are_stable)
 {
     struct gemm_case p = {.dtype = TANDEM_F32};
@@ -84,10 +81,7 @@ TEST(operands_are_stable)
     ck_assert_float_eq(gemm_case_value(&p, 'a', 7), -3 / 128.0f);
 }
 
-/*
- * Returns element (row, column) of an operand of this kind, divided by its
- * base value.
- */
+/* Returns an element of an operand of this kind, divided by its base value. */
 static float scale_at(enum inputs kind, char operand, int row, int column)
 {
     struct gemm_case p = {.dtype = TANDEM_F32,
