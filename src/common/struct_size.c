@@ -15,6 +15,38 @@ enum tandem_status struct_size_check(const char *what, const char *type,
         bytes, least, type);
 }
 
+enum tandem_status out_struct_check(const char *what, const char *type,
+                                    const void *out)
+{
+    size_t bytes;
+
+    if (out == NULL)
+        return argument_error("%s is NULL", what);
+    memcpy(&bytes, out, sizeof bytes);
+    return struct_size_check(what, type, bytes, sizeof bytes);
+}
+
+enum tandem_status open_options_check(const struct tandem_open_options *options)
+{
+    enum tandem_status status;
+
+    if (options == NULL)
+        return TANDEM_OK;
+    status = struct_size_check("open: options", "tandem_open_options",
+                               options->struct_size,
+                               TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0);
+    if (status != TANDEM_OK)
+        return status;
+    if (options->count > 0 &&
+        (options->keys == NULL || options->values == NULL))
+        return argument_error("open: keys or values is NULL, but count is %u",
+                              (unsigned)options->count);
+    for (uint32_t i = 0; i < options->count; i++)
+        if (options->keys[i] == NULL || options->values[i] == NULL)
+            return argument_error("open: key or value %u is NULL", (unsigned)i);
+    return TANDEM_OK;
+}
+
 enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
 {
     if ((flags & ~known) == 0)

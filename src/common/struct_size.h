@@ -14,6 +14,19 @@
 enum tandem_status struct_size_check(const char *what, const char *type,
                                      size_t bytes, size_t least);
 
+/* Checks a struct that a call fills: `out` must not be NULL, and its first
+ * member, struct_size, at least the size of that member. Otherwise sets the
+ * last error and returns TANDEM_INVALID_ARGUMENT. `what` and `type` are those
+ * of struct_size_check. */
+enum tandem_status out_struct_check(const char *what, const char *type,
+                                    const void *out);
+
+/* Checks that the options of a device, which may be NULL, have no key and no
+ * value that is NULL. Otherwise sets the last error and returns
+ * TANDEM_INVALID_ARGUMENT. */
+enum tandem_status
+open_options_check(const struct tandem_open_options *options);
+
 /* Copies *from into *out, truncated to out's struct_size, which the caller set
  * and struct_size_check accepted. from_bytes is sizeof *from. Keeps out's
  * struct_size and its bytes beyond from_bytes. */

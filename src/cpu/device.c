@@ -54,11 +54,8 @@ static enum tandem_status device_describe(uint32_t index,
                                           struct tandem_device_info *out_info)
 {
     struct tandem_device_info info;
-    if (out_info == NULL)
-        return argument_error("device_describe: out_info is NULL");
-    enum tandem_status status =
-        struct_size_check("device_describe: out_info", "tandem_device_info",
-                          out_info->struct_size, sizeof(size_t));
+    enum tandem_status status = out_struct_check(
+        "device_describe: out_info", "tandem_device_info", out_info);
     if (status != TANDEM_OK)
         return status;
     if (index != 0)
@@ -82,22 +79,12 @@ static enum tandem_status
 settings_read(const struct tandem_open_options *options, struct settings *out)
 {
     *out = (struct settings){0};
-    if (options == NULL)
-        return TANDEM_OK;
-    enum tandem_status status = struct_size_check(
-        "open: options", "tandem_open_options", options->struct_size,
-        TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0);
-    if (status != TANDEM_OK)
+    enum tandem_status status = open_options_check(options);
+    if (options == NULL || status != TANDEM_OK)
         return status;
-    if (options->count > 0 &&
-        (options->keys == NULL || options->values == NULL))
-        return argument_error("open: keys or values is NULL, but count is %u",
-                              (unsigned)options->count);
     for (uint32_t i = 0; i < options->count; i++) {
         const char *key = options->keys[i], *value = options->values[i];
         uint64_t *number = NULL;
-        if (key == NULL || value == NULL)
-            return argument_error("open: key or value %u is NULL", (unsigned)i);
         if (strcmp(key, "memory_limit_bytes") == 0)
             number = &out->limit_bytes;
         else if (strcmp(key, "num_threads") == 0)
@@ -151,7 +138,7 @@ static enum tandem_status device_open(uint32_t index,
     if (device == NULL || pool == NULL || !blas_fork_guard_install()) {
         handle_free(&device_pool, device);
         pool_destroy(pool);
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "open: out of host memory");
+        return memory_error("open: out of host memory");
     }
     pthread_mutex_init(&device->mutex, NULL);
     device->kernels = kernels;

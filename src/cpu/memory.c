@@ -137,15 +137,13 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     if (status != TANDEM_OK)
         return status;
     if (bytes > device->machine_bytes)
-        return last_error_set(
-            TANDEM_OUT_OF_MEMORY,
+        return memory_error(
             "alloc: %llu bytes are more than the %llu bytes of physical memory",
             (unsigned long long)bytes,
             (unsigned long long)device->machine_bytes);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "alloc: out of host memory");
+        return memory_error("alloc: out of host memory");
     buffer->owned.device = device;
     buffer->bytes = bytes;
     pthread_mutex_lock(&device->mutex);
@@ -156,8 +154,7 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     pthread_mutex_unlock(&device->mutex);
     if (!filled) {
         handle_free(&buffer_pool, buffer);
-        return last_error_set(
-            TANDEM_OUT_OF_MEMORY,
+        return memory_error(
             "alloc: cannot allocate %llu bytes; %llu bytes are in use and "
             "memory_limit_bytes is %llu (0 means no limit)",
             (unsigned long long)bytes,
@@ -218,8 +215,7 @@ enum tandem_status memory_import_host(struct tandem_device *device,
             (unsigned long long)bytes);
     struct tandem_buffer *buffer = handle_new(&buffer_pool);
     if (buffer == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "import_host: out of host memory");
+        return memory_error("import_host: out of host memory");
     buffer->owned.device = device;
     buffer->base = bytes > 0 ? memory : empty_import;
     buffer->bytes = bytes;
@@ -244,9 +240,8 @@ enum tandem_status memory_host_alloc(struct tandem_device *device,
         posix_memalign(out_memory, PAGE_ALIGNMENT,
                        bytes == 0 ? 1 : (size_t)bytes) != 0) {
         *out_memory = NULL;
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "host_alloc: cannot allocate %llu bytes",
-                              (unsigned long long)bytes);
+        return memory_error("host_alloc: cannot allocate %llu bytes",
+                            (unsigned long long)bytes);
     }
     return TANDEM_OK;
 }
@@ -263,10 +258,8 @@ enum tandem_status memory_stats(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    if (out_stats == NULL)
-        return argument_error("memory_stats: out_stats is NULL");
-    status = struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
-                               out_stats->struct_size, sizeof(size_t));
+    status = out_struct_check("memory_stats: out_stats", "tandem_memory_stats",
+                              out_stats);
     if (status != TANDEM_OK)
         return status;
     pthread_mutex_lock(&device->mutex);

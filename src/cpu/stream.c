@@ -49,8 +49,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     struct tandem_stream *stream =
         owned_new(&stream_pool, device, &device->streams);
     if (stream == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "stream_create: out of host memory");
+        return memory_error("stream_create: out of host memory");
     stream->flags = flags;
     *out_stream = stream;
     return TANDEM_OK;
@@ -94,8 +93,7 @@ enum tandem_status event_record(struct tandem_stream *stream,
     struct tandem_event *event =
         owned_new(&event_pool, device, &device->events);
     if (event == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "event_record: out of host memory");
+        return memory_error("event_record: out of host memory");
     event->stream = stream;
     event->profiling = (stream->flags & TANDEM_STREAM_PROFILING) != 0;
     if (event->profiling) {

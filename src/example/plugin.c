@@ -57,11 +57,8 @@ static enum tandem_status device_describe(uint32_t index,
         .max_work_group_size = 1,
         .duplicate_of = -1,
     };
-    if (out_info == NULL)
-        return argument_error("device_describe: out_info is NULL");
-    enum tandem_status status =
-        struct_size_check("device_describe: out_info", "tandem_device_info",
-                          out_info->struct_size, sizeof(size_t));
+    enum tandem_status status = out_struct_check(
+        "device_describe: out_info", "tandem_device_info", out_info);
     if (status != TANDEM_OK)
         return status;
     if (index != 0)
@@ -148,21 +145,12 @@ static enum tandem_status
 options_read(const struct tandem_open_options *options, uint64_t *out_cap_bytes)
 {
     *out_cap_bytes = 0;
-    if (options == NULL)
-        return TANDEM_OK;
-    if (options->struct_size < TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0)
-        return argument_error("open: options.struct_size is %zu: set it to "
-                              "sizeof(struct tandem_open_options)",
-                              options->struct_size);
-    if (options->count > 0 &&
-        (options->keys == NULL || options->values == NULL))
-        return argument_error("open: keys or values of the options is NULL");
-    for (uint32_t i = 0; i < options->count; i++) {
-        if (options->keys[i] == NULL || options->values[i] == NULL)
-            return argument_error("open: key or value %u is NULL", (unsigned)i);
+    enum tandem_status status = open_options_check(options);
+    if (options == NULL || status != TANDEM_OK)
+        return status;
+    for (uint32_t i = 0; i < options->count; i++)
         if (strcmp(options->keys[i], "memory_limit_bytes") == 0)
             *out_cap_bytes = strtoull(options->values[i], NULL, 10);
-    }
     return TANDEM_OK;
 }
 
@@ -202,11 +190,8 @@ static enum tandem_status memory_stats(struct tandem_device *device,
     struct object *owner = object_get(device, DEVICE);
     if (owner == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    if (out_stats == NULL)
-        return argument_error("memory_stats: out_stats is NULL");
-    enum tandem_status status =
-        struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
-                          out_stats->struct_size, sizeof(size_t));
+    enum tandem_status status = out_struct_check(
+        "memory_stats: out_stats", "tandem_memory_stats", out_stats);
     if (status != TANDEM_OK)
         return status;
     pthread_mutex_lock(&mutex);

@@ -80,7 +80,7 @@ tandem_context_create(const struct tandem_context_options *options,
     if (status != TANDEM_OK)
         return status;
     if (!fork_watch() || (context = handle_new(&context_pool)) == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
+        return memory_error("no memory for a context");
     context->generation = fork_generation;
     context->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
     context->forced = TANDEM_ANY_DEVICE;

@@ -242,24 +242,13 @@ static enum tandem_status read_options(struct tandem_device *device,
                                        const struct tandem_open_options *from,
                                        struct open_values *values)
 {
-    if (from == NULL)
-        return TANDEM_OK;
-    enum tandem_status status =
-        struct_size_check("open: options", "tandem_open_options",
-                          from->struct_size, TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0);
-    if (status != TANDEM_OK)
+    enum tandem_status status = open_options_check(from);
+    if (from == NULL || status != TANDEM_OK)
         return status;
-    if (from->count != 0 && (from->keys == NULL || from->values == NULL))
-        return argument_error("open: options has %u keys, but keys or values "
-                              "is NULL",
-                              from->count);
     device->log = from->log;
     device->log_user = from->log_user;
-    for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++) {
-        if (from->keys[i] == NULL || from->values[i] == NULL)
-            return argument_error("open: key or value %u is NULL", i);
+    for (uint32_t i = 0; i < from->count && status == TANDEM_OK; i++)
         status = option_parse(device, values, from->keys[i], from->values[i]);
-    }
     if (status == TANDEM_OK && values->tuning != NULL &&
         !device->gemm_selector.deterministic)
         tuning_section_apply(device, values->tuning);

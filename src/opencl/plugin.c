@@ -38,11 +38,8 @@ static enum tandem_status entry_count(uint32_t *out_count)
 static enum tandem_status entry_describe(uint32_t index,
                                          struct tandem_device_info *out_info)
 {
-    if (out_info == NULL)
-        return argument_error("device_describe: out_info is NULL");
-    enum tandem_status status =
-        struct_size_check("device_describe: out_info", "tandem_device_info",
-                          out_info->struct_size, sizeof(size_t));
+    enum tandem_status status = out_struct_check(
+        "device_describe: out_info", "tandem_device_info", out_info);
     if (status != TANDEM_OK)
         return status;
     struct thread_state host;
@@ -157,10 +154,8 @@ static enum tandem_status entry_stats(struct tandem_device *device,
     enum tandem_status status = device_check(device);
     if (status != TANDEM_OK)
         return status;
-    if (out_stats == NULL)
-        return argument_error("memory_stats: out_stats is NULL");
-    status = struct_size_check("memory_stats: out_stats", "tandem_memory_stats",
-                               out_stats->struct_size, sizeof(size_t));
+    status = out_struct_check("memory_stats: out_stats", "tandem_memory_stats",
+                              out_stats);
     if (status != TANDEM_OK)
         return status;
     struct tandem_memory_stats stats;

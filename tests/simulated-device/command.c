@@ -13,8 +13,7 @@ struct command *command_new(enum command_kind kind)
     struct command *command = calloc(1, sizeof *command);
 
     if (!command)
-        last_error_set(TANDEM_OUT_OF_MEMORY,
-                       "simulated: no memory for a command");
+        memory_error("simulated: no memory for a command");
     else
         command->kind = kind;
     return command;

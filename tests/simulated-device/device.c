@@ -21,8 +21,7 @@ enum tandem_status device_lock(struct tandem_device *handle,
     struct sim_device *device = (struct sim_device *)handle;
 
     if (!handle_live(&device_pool, device))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "simulated: device %p is NULL or was closed",
+        return argument_error("simulated: device %p is NULL or was closed",
                               (void *)handle);
     pthread_mutex_lock(&device->mutex);
     if (device->lost) {
@@ -44,8 +43,7 @@ enum tandem_status device_unlock(struct sim_device *device,
 enum tandem_status device_count(uint32_t *out_count)
 {
     if (!out_count)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "device_count: out_count is NULL");
+        return argument_error("device_count: out_count is NULL");
     *out_count = 0;
     if (!inner_backend())
         return TANDEM_NO_DEVICE;
@@ -94,11 +92,8 @@ enum tandem_status device_describe(uint32_t index,
     uint32_t count;
     enum tandem_status status;
 
-    if (!out_info)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "device_describe: out_info is NULL");
-    status = struct_size_check("out_info", "tandem_device_info",
-                               out_info->struct_size, sizeof(size_t));
+    status = out_struct_check("device_describe: out_info", "tandem_device_info",
+                              out_info);
     if (status == TANDEM_OK)
         status = device_count(&count);
     if (status != TANDEM_OK)
@@ -151,26 +146,6 @@ static void device_destroy(struct sim_device *device)
     handle_free(&device_pool, device);
 }
 
-static enum tandem_status
-options_check(const struct tandem_open_options *options)
-{
-    if (!options)
-        return TANDEM_OK;
-    if (options->struct_size < sizeof *options)
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
-            "open: options' struct_size is %zu, at least %zu is "
-            "needed",
-            options->struct_size, sizeof *options);
-    for (uint32_t i = 0; i < options->count; i++)
-        if (!options->keys || !options->values || !options->keys[i] ||
-            !options->values[i])
-            return last_error_set(TANDEM_INVALID_ARGUMENT,
-                                  "open: key or value %u of %u is NULL", i,
-                                  options->count);
-    return TANDEM_OK;
-}
-
 enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
@@ -181,10 +156,9 @@ enum tandem_status device_open(uint32_t index,
     uint32_t count;
 
     if (!out_device)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "open: out_device is NULL");
+        return argument_error("open: out_device is NULL");
     *out_device = NULL;
-    status = options_check(options);
+    status = open_options_check(options);
     if (status == TANDEM_OK)
         status = device_count(&count);
     if (status != TANDEM_OK)
@@ -197,7 +171,7 @@ enum tandem_status device_open(uint32_t index,
         return last_error_set(status, "open: scripted to fail");
     device = handle_new(&device_pool);
     if (!device)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "open: no memory");
+        return memory_error("open: no memory");
     pthread_mutex_init(&device->mutex, NULL);
     device->index = index;
     device->next_base = 4096;
@@ -242,13 +216,9 @@ enum tandem_status device_memory_stats(struct tandem_device *handle,
     struct tandem_memory_stats stats;
 
     if (!handle_live(&device_pool, device))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "memory_stats: device is NULL or was closed");
-    if (!out_stats)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "memory_stats: out_stats is NULL");
-    if (struct_size_check("out_stats", "tandem_memory_stats",
-                          out_stats->struct_size, sizeof(size_t)) != TANDEM_OK)
+        return argument_error("memory_stats: device is NULL or was closed");
+    if (out_struct_check("memory_stats: out_stats", "tandem_memory_stats",
+                         out_stats) != TANDEM_OK)
         return TANDEM_INVALID_ARGUMENT;
     pthread_mutex_lock(&device->mutex);
     stats = device->stats;

@@ -17,8 +17,7 @@ enum tandem_status event_record(struct tandem_stream *handle,
     enum tandem_status status;
 
     if (!out_event)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "event_record: out_event is NULL");
+        return argument_error("event_record: out_event is NULL");
     *out_event = NULL;
     status = stream_lock(handle, &stream);
     if (status != TANDEM_OK)
@@ -26,8 +25,7 @@ enum tandem_status event_record(struct tandem_stream *handle,
     device = stream->device;
     event = handle_new(&event_pool);
     if (!event)
-        return device_unlock(device, last_error_set(TANDEM_OUT_OF_MEMORY,
-                                                    "event_record: no memory"));
+        return device_unlock(device, memory_error("event_record: no memory"));
     event->device = device;
     event->stream = stream;
     event->position = stream->enqueued;
@@ -53,8 +51,7 @@ static enum tandem_status event_lock(struct tandem_event *handle,
     struct sim_device *device;
 
     if (!handle_live(&event_pool, event))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "simulated: event %p is NULL or was destroyed",
+        return argument_error("simulated: event %p is NULL or was destroyed",
                               (void *)handle);
     *out_event = event;
     return device_lock((struct tandem_device *)event->device, &device);
@@ -113,8 +110,7 @@ static enum tandem_status elapsed(const struct sim_event *start,
     if (!(start->flags & end->flags & TANDEM_STREAM_PROFILING) ||
         start->device != end->device || start->stream != end->stream ||
         end->position < start->position)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "event_elapsed_ns: start and end are not in this "
+        return argument_error("event_elapsed_ns: start and end are not in this "
                               "order of one profiling stream");
     if (end->stream && end->stream->executed < end->position)
         return last_error_set(TANDEM_NOT_READY,
@@ -132,12 +128,10 @@ enum tandem_status event_elapsed_ns(struct tandem_event *start_handle,
     enum tandem_status status;
 
     if (!out_ns)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "event_elapsed_ns: out_ns is NULL");
+        return argument_error("event_elapsed_ns: out_ns is NULL");
     *out_ns = 0;
     if (!handle_live(&event_pool, start))
-        return last_error_set(
-            TANDEM_INVALID_ARGUMENT,
+        return argument_error(
             "event_elapsed_ns: start is NULL or was destroyed");
     status = event_lock(end_handle, &end);
     if (status != TANDEM_OK)

@@ -26,7 +26,7 @@ void device_drain(struct sim_device *device)
     struct sim_stream *s;
 
     LIST_FOREACH(s, &device->streams, link)
-        stream_drain(s);
+    stream_drain(s);
 }
 
 /* Locked. */
@@ -42,15 +42,14 @@ static enum tandem_status memory_create(struct sim_device *device,
     if (cap && (bytes > cap || device->used_bytes > cap - bytes))
         device_drain(device);
     if (cap && (bytes > cap || device->used_bytes > cap - bytes))
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "alloc: %llu bytes with %llu in use pass the cap "
-                              "of %llu bytes",
-                              (unsigned long long)bytes,
-                              (unsigned long long)device->used_bytes,
-                              (unsigned long long)cap);
+        return memory_error("alloc: %llu bytes with %llu in use pass the cap "
+                            "of %llu bytes",
+                            (unsigned long long)bytes,
+                            (unsigned long long)device->used_bytes,
+                            (unsigned long long)cap);
     memory = calloc(1, sizeof *memory);
     if (!memory)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "alloc: no memory");
+        return memory_error("alloc: no memory");
     status = inner_backend()->alloc(device->inner, bytes, &memory->inner);
     if (status != TANDEM_OK) {
         free(memory);
@@ -74,22 +73,19 @@ enum tandem_status buffer_alloc(struct tandem_device *handle, uint64_t bytes,
     enum tandem_status status;
 
     if (!out_buffer)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "alloc: out_buffer is NULL");
+        return argument_error("alloc: out_buffer is NULL");
     *out_buffer = NULL;
     status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;
     if (bytes > UINT64_C(1) << 40)
         return device_unlock(
-            device, last_error_set(TANDEM_OUT_OF_MEMORY,
-                                "alloc: %llu bytes are more than the device "
-                                "has",
-                                (unsigned long long)bytes));
+            device, memory_error("alloc: %llu bytes are more than the device "
+                                 "has",
+                                 (unsigned long long)bytes));
     buffer = handle_new(&buffer_pool);
     if (!buffer)
-        return device_unlock(device, last_error_set(TANDEM_OUT_OF_MEMORY,
-                                                 "alloc: no memory"));
+        return device_unlock(device, memory_error("alloc: no memory"));
     status = memory_create(device, bytes, &buffer->memory);
     if (status != TANDEM_OK) {
         handle_free(&buffer_pool, buffer);
@@ -143,21 +139,19 @@ enum tandem_status buffer_import(struct tandem_device *handle, void *memory,
     enum tandem_status status;
 
     if (!out_buffer)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "import_host: out_buffer is NULL");
+        return argument_error("import_host: out_buffer is NULL");
     *out_buffer = NULL;
     status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;
     if (!memory && bytes > 0)
-        return device_unlock(device, last_error_set(TANDEM_INVALID_ARGUMENT,
-                                                 "import_host: memory is "
-                                                 "NULL"));
+        return device_unlock(device, argument_error("import_host: memory is "
+                                                    "NULL"));
     return device_unlock(
         device, last_error_set(TANDEM_UNSUPPORTED,
-                            "import_host: %llu bytes at %p: this device has "
-                            "memory of its own",
-                            (unsigned long long)bytes, memory));
+                               "import_host: %llu bytes at %p: this device has "
+                               "memory of its own",
+                               (unsigned long long)bytes, memory));
 }
 
 enum tandem_status buffer_check(const struct sim_device *device,
@@ -168,13 +162,11 @@ enum tandem_status buffer_check(const struct sim_device *device,
     struct sim_buffer *buffer = (struct sim_buffer *)(uintptr_t)handle;
 
     if (!handle_live(&buffer_pool, buffer))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: buffer %p is NULL or was freed", what,
-                           (const void *)handle);
+        return argument_error("%s: buffer %p is NULL or was freed", what,
+                              (const void *)handle);
     if (buffer->device != device)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "%s: buffer %p is of another device", what,
-                           (const void *)handle);
+        return argument_error("%s: buffer %p is of another device", what,
+                              (const void *)handle);
     *out_buffer = buffer;
     return TANDEM_OK;
 }
@@ -225,8 +217,7 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
     enum tandem_status status;
 
     if (!source && bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "upload: source is NULL");
+        return argument_error("upload: source is NULL");
     status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
     if (status == TANDEM_OK)
         status = transfer_begin("upload", handle, buffer_handle, offset, bytes,
@@ -242,9 +233,8 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
         command->data = malloc(bytes);
         if (!command->data) {
             command_destroy(stream->device, command);
-            return device_unlock(
-                stream->device,
-                last_error_set(TANDEM_OUT_OF_MEMORY, "upload: no memory"));
+            return device_unlock(stream->device,
+                                 memory_error("upload: no memory"));
         }
         memcpy(command->data, source, bytes);
         command->source = command->data;
@@ -295,8 +285,8 @@ static enum tandem_status download_now(struct sim_stream *stream,
         return status;
     if (buffer->memory->poison != TANDEM_OK)
         return last_error_set(buffer->memory->poison,
-                           "download: the work that should have written the "
-                           "buffer failed");
+                              "download: the work that should have written the "
+                              "buffer failed");
     command = download_new(buffer, offset, target, bytes);
     if (!command)
         return TANDEM_OUT_OF_MEMORY;
@@ -317,8 +307,7 @@ enum tandem_status transfer_download(struct tandem_stream *handle,
     enum tandem_status status;
 
     if (!target && bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "download: target is NULL");
+        return argument_error("download: target is NULL");
     status = check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
     if (status == TANDEM_OK)
         status = transfer_begin("download", handle, buffer_handle, offset,
@@ -327,12 +316,13 @@ enum tandem_status transfer_download(struct tandem_stream *handle,
         return status != TANDEM_OK ? status
                                    : device_unlock(stream->device, TANDEM_OK);
     if (buffer->memory->poison != TANDEM_OK)
-        status = last_error_set(buffer->memory->poison,
-                             "download: the work that should have written the "
-                             "buffer failed");
+        status =
+            last_error_set(buffer->memory->poison,
+                           "download: the work that should have written the "
+                           "buffer failed");
     else if (!(flags & TANDEM_TRANSFER_ASYNC))
-        status = download_now(stream, buffer, offset, target, bytes,
-                              timeout_ns);
+        status =
+            download_now(stream, buffer, offset, target, bytes, timeout_ns);
     else if (!(command = download_new(buffer, offset, target, bytes)))
         status = TANDEM_OUT_OF_MEMORY;
     else
@@ -366,15 +356,14 @@ enum tandem_status transfer_copy(struct tandem_stream *handle,
     if (status == TANDEM_OK && bytes && to == from &&
         target_offset < source_offset + bytes &&
         source_offset < target_offset + bytes)
-        status = last_error_set(TANDEM_INVALID_ARGUMENT,
-                             "copy: %llu bytes at %llu and at %llu overlap",
-                             (unsigned long long)bytes,
-                             (unsigned long long)source_offset,
-                             (unsigned long long)target_offset);
+        status = argument_error("copy: %llu bytes at %llu and at %llu overlap",
+                                (unsigned long long)bytes,
+                                (unsigned long long)source_offset,
+                                (unsigned long long)target_offset);
     if (status == TANDEM_OK && from->memory->poison != TANDEM_OK)
         status = last_error_set(from->memory->poison,
-                             "copy: the work that should have written the "
-                             "source failed");
+                                "copy: the work that should have written the "
+                                "source failed");
     if (status != TANDEM_OK || bytes == 0)
         return device_unlock(stream->device, status);
     command = command_new(COMMAND_COPY);
@@ -405,12 +394,12 @@ enum tandem_status transfer_fill(struct tandem_stream *handle,
         (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
          pattern_bytes != 8) ||
         offset % pattern_bytes || bytes % pattern_bytes)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                           "fill: pattern %p of %u bytes, offset %llu, %llu "
-                           "bytes: pattern_bytes must be 1, 2, 4 or 8 and "
-                           "divide both",
-                           pattern, pattern_bytes, (unsigned long long)offset,
-                           (unsigned long long)bytes);
+        return argument_error("fill: pattern %p of %u bytes, offset %llu, %llu "
+                              "bytes: pattern_bytes must be 1, 2, 4 or 8 and "
+                              "divide both",
+                              pattern, pattern_bytes,
+                              (unsigned long long)offset,
+                              (unsigned long long)bytes);
     status = transfer_begin("fill", handle, buffer_handle, offset, bytes,
                             &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)

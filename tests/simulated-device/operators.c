@@ -188,7 +188,7 @@ static enum tandem_status op_copy(struct command *command,
     command->op.floats = command->floats =
         calloc(op->float_count + 1u, sizeof *command->floats);
     if (!command->ints || !command->floats)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "launch: no memory");
+        return memory_error("launch: no memory");
     if (op->int_count)
         memcpy(command->ints, op->ints, op->int_count * sizeof *op->ints);
     if (op->float_count)

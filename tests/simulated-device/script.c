@@ -96,8 +96,7 @@ static enum tandem_status fault_parse(struct sim_script *out, const char *text)
         out->fault_wait = ordinal;
         return TANDEM_OK;
     }
-    return last_error_set(TANDEM_INVALID_ARGUMENT,
-                          "open: test.fault is \"%s\"; it must be "
+    return argument_error("open: test.fault is \"%s\"; it must be "
                           "launch:N:STATUS or wait:N",
                           text);
 }
@@ -113,8 +112,7 @@ static enum tandem_status decline_parse(struct sim_script *out,
         snprintf(name, sizeof name, "%.*s", (int)length, text);
         row = operator_row_by_name(name);
         if (!row)
-            return last_error_set(
-                TANDEM_INVALID_ARGUMENT,
+            return argument_error(
                 "open: simulated.decline names no operator \"%s\"", name);
         out->decline[row->id] = true;
         text += length + (text[length] == ',');

@@ -179,8 +179,7 @@ static enum tandem_status stream_hold(struct tandem_stream *handle,
     struct sim_stream *stream = (struct sim_stream *)handle;
 
     if (!handle_live(&stream_pool, stream))
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "simulated: stream %p is NULL or was destroyed",
+        return argument_error("simulated: stream %p is NULL or was destroyed",
                               (void *)handle);
     pthread_mutex_lock(&stream->device->mutex);
     *out_stream = stream;
@@ -229,20 +228,16 @@ enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
     enum tandem_status status;
 
     if (!out_stream)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "stream_create: out_stream is NULL");
+        return argument_error("stream_create: out_stream is NULL");
     *out_stream = NULL;
     if (flags & ~(uint32_t)TANDEM_STREAM_PROFILING)
-        return last_error_set(TANDEM_INVALID_ARGUMENT,
-                              "stream_create: flags are %#x", flags);
+        return argument_error("stream_create: flags are %#x", flags);
     status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;
     stream = handle_new(&stream_pool);
     if (!stream)
-        return device_unlock(
-            device,
-            last_error_set(TANDEM_OUT_OF_MEMORY, "stream_create: no memory"));
+        return device_unlock(device, memory_error("stream_create: no memory"));
     stream->device = device;
     stream->flags = flags;
     LIST_INSERT_HEAD(&device->streams, stream, link);
@@ -259,12 +254,12 @@ static void stream_forget(struct sim_stream *stream)
     struct sim_event *event;
 
     LIST_FOREACH(event, &device->events, link)
-        if (event->stream == stream)
-            event->stream = NULL;
+    if (event->stream == stream)
+        event->stream = NULL;
     LIST_FOREACH(other, &device->streams, link)
-        for (struct command *c = other->first; c; c = c->next)
-            if (c->stream == stream)
-                c->stream = NULL;
+    for (struct command *c = other->first; c; c = c->next)
+        if (c->stream == stream)
+            c->stream = NULL;
 }
 
 void stream_release(struct sim_stream *stream)
@@ -332,8 +327,7 @@ enum tandem_status stream_wait_event(struct tandem_stream *handle,
     if (!handle_live(&event_pool, event) || event->device != stream->device)
         return device_unlock(
             stream->device,
-            last_error_set(
-                TANDEM_INVALID_ARGUMENT,
+            argument_error(
                 "stream_wait_event: event %p is NULL, was destroyed or "
                 "is of another device",
                 (void *)event_handle));
@@ -361,7 +355,8 @@ enum tandem_status device_synchronize(struct tandem_device *handle,
     status = wait_begin(device, timeout_ns);
     if (status != TANDEM_OK)
         return device_unlock(device, status);
-    LIST_FOREACH(s, &device->streams, link) {
+    LIST_FOREACH(s, &device->streams, link)
+    {
         enum tandem_status own = stream_reach(s, s->enqueued, timeout_ns);
 
         if (own != TANDEM_OK && status == TANDEM_OK) {

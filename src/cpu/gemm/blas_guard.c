@@ -166,8 +166,7 @@ enum tandem_status blas_ready(void)
     pthread_mutex_unlock(&mutex);
     if (can)
         return TANDEM_OK;
-    return last_error_set(
-        TANDEM_OUT_OF_MEMORY,
+    return memory_error(
         "gemm: OpenBLAS must start %u threads again after a fork, but the "
         "system refuses them because of " THREADS_LIMITS "; raise it, or set "
         "OPENBLAS_NUM_THREADS=1 in the environment",

@@ -376,9 +376,8 @@ static enum tandem_status resize_run(const struct work *work)
     else
         allocated = interpolation_passes_run(&axes, work);
     return allocated ? TANDEM_OK
-                     : last_error_set(TANDEM_OUT_OF_MEMORY,
-                                      "resize: no memory for a temporary "
-                                      "tensor or for its tables");
+                     : memory_error("resize: no memory for a temporary "
+                                    "tensor or for its tables");
 }
 
 const struct cpu_class cpu_class_resize = {.run = resize_run};

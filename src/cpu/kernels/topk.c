@@ -113,9 +113,8 @@ static enum tandem_status topk_run(const struct work *work)
     topk.heaps =
         calloc((size_t)(topk.rows.elements * topk.k), sizeof *topk.heaps);
     if (topk.heaps == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "topk: no memory for %lld keys",
-                              (long long)(topk.rows.elements * topk.k));
+        return memory_error("topk: no memory for %lld keys",
+                            (long long)(topk.rows.elements * topk.k));
     pool_run(work->device->pool, work->op->id, rows_run, &topk,
              topk.rows.elements, topk.n);
     free(topk.heaps);

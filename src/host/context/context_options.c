@@ -193,7 +193,7 @@ context_options_apply(struct tandem_context *context,
         !text_duplicate(&context->profile_path, profiles) ||
         !text_duplicate(&context->num_threads, num_threads_read(context)) ||
         !open_pairs_copy(context, options))
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a context");
+        return memory_error("no memory for a context");
     ignored_variables_log(&context->log);
     return TANDEM_OK;
 }

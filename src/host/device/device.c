@@ -119,8 +119,7 @@ static enum tandem_status device_add(struct tandem_context *context,
     }
     device = calloc(1, sizeof(*device));
     if (device == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for %s:%u",
-                              vtable->name, index);
+        return memory_error("no memory for %s:%u", vtable->name, index);
     device->context = context;
     device->vtable = vtable;
     device->index = index;

@@ -339,8 +339,7 @@ enum tandem_status plugins_load(struct tandem_context *context,
 {
     context->backends = calloc(MAX_PLUGINS, sizeof(*context->backends));
     if (context->backends == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "no memory for the list of plugins");
+        return memory_error("no memory for the list of plugins");
     list_load(context, option_path);
     list_load(context, environment_get("TANDEM_PLUGIN_PATH"));
     list_load(context, PLUGINDIR);

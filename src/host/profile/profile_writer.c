@@ -29,8 +29,7 @@ enum tandem_status profile_check(const struct tandem_profile *profile)
 
 enum tandem_status profile_memory_check(bool ok)
 {
-    return ok ? TANDEM_OK
-              : last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a profile");
+    return ok ? TANDEM_OK : memory_error("no memory for a profile");
 }
 
 /* Adds to `names` the names of the operators that the cost model blocks.  They

@@ -233,8 +233,7 @@ static enum tandem_status host_sync_download(struct storage *storage,
     if (storage->has_gaps && storage->staging == NULL) {
         storage->staging = malloc(storage->bytes);
         if (storage->staging == NULL)
-            return last_error_set(TANDEM_OUT_OF_MEMORY,
-                                  "no memory to download a strided tensor");
+            return memory_error("no memory to download a strided tensor");
     }
     status = download(storage, source,
                       storage->has_gaps ? storage->staging : storage->host,

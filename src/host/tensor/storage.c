@@ -152,7 +152,7 @@ storage_add_writable_layout(struct storage *storage,
     }
     claim = malloc(sizeof(*claim));
     if (claim == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a layout");
+        return memory_error("no memory for a layout");
     claim->desc = layout;
     claim->next = storage->writable_layouts;
     storage->writable_layouts = claim;
@@ -173,9 +173,8 @@ enum tandem_status storage_allocate_host(struct storage *storage)
     bytes = (bytes + alignment - 1) / alignment * alignment;
     if (bytes > SIZE_MAX - PAGE_BYTES ||
         posix_memalign(&memory, alignment, (size_t)bytes) != 0)
-        return last_error_set(
-            TANDEM_OUT_OF_MEMORY,
-            "no host memory for a tensor of %" PRIu64 " bytes", storage->bytes);
+        return memory_error("no host memory for a tensor of %" PRIu64 " bytes",
+                            storage->bytes);
     storage->host = memory;
     return TANDEM_OK;
 }

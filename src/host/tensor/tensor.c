@@ -79,7 +79,7 @@ static enum tandem_status tensor_new(struct tandem_context *context,
 
     if (tensor == NULL) {
         storage_release(storage);
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "no memory for a %s", kind);
+        return memory_error("no memory for a %s", kind);
     }
     tensor->context = context;
     tensor->storage = storage;

@@ -46,7 +46,7 @@ static enum tandem_status check_start(struct check *check)
     for (uint32_t i = 0; i < 3 && code == CL_SUCCESS; i++) {
         check->host[i] = malloc(counts[i] * sizeof(float));
         if (check->host[i] == NULL)
-            return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+            return memory_error("out of host memory");
         clblast_self_test_fill(check->host[i], counts[i], i + 1);
         for (size_t j = 0; j < counts[i] && i == 2; j++)
             check->host[i][j] = INITIAL_C;

@@ -210,7 +210,7 @@ static enum tandem_status self_test_prepare(struct self_test *test,
     test->sums = malloc(result_bytes(test));
     if (test->sums == NULL || !operand_make(test, OPERAND_A) ||
         !operand_make(test, OPERAND_B))
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+        return memory_error("out of host memory");
     test->queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
     for (uint32_t i = 0; i < MEMORIES && code == CL_SUCCESS; i++) {
@@ -399,7 +399,7 @@ enum tandem_status kernel_self_test_run(struct tandem_device *device,
 {
     struct self_test *test = calloc(1, sizeof(*test));
     if (test == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+        return memory_error("out of host memory");
     bool left = false;
     cl_int code = clRetainKernel(kernel);
     enum tandem_status status = status_from_cl(device, code, "clRetainKernel");

@@ -76,7 +76,7 @@ static struct kernel_variant *variant_find(struct programs *programs,
         return variant;
     variant = calloc(1, sizeof(*variant));
     if (variant == NULL) {
-        last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+        memory_error("out of host memory");
         return NULL;
     }
     variant->key = *key;

@@ -172,7 +172,7 @@ static struct program *program_find(struct programs *programs,
         return at;
     at = calloc(1, sizeof(*at));
     if (at == NULL) {
-        last_error_set(TANDEM_OUT_OF_MEMORY, "out of host memory");
+        memory_error("out of host memory");
         return NULL;
     }
     at->file = text->kernel->file;

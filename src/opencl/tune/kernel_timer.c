@@ -61,7 +61,7 @@ static enum tandem_status memory_fill(struct kernel_timer *timer)
 {
     float *numbers = malloc(SEED_BYTES);
     if (numbers == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "tune: out of host memory");
+        return memory_error("tune: out of host memory");
     random_fill(numbers, SEED_BYTES / sizeof(float));
     enum tandem_status status = transfer_upload(timer->stream, timer->memory, 0,
                                                 numbers, SEED_BYTES, 0);

@@ -253,12 +253,10 @@ enum tandem_status sm90a_self_test_run(struct tandem_device *device,
     enum tandem_status status =
         kernel_timer_init(&timer, device, bytes, budget_ns);
     if (status == TANDEM_OK && timer.bytes < bytes)
-        status = last_error_set(TANDEM_OUT_OF_MEMORY,
-                                "tune: not enough device memory for the sm_90a "
-                                "self-test");
+        status = memory_error("tune: not enough device memory for the sm_90a "
+                              "self-test");
     if (status == TANDEM_OK && !samples_alloc(&samples, device, bytes))
-        status =
-            last_error_set(TANDEM_OUT_OF_MEMORY, "tune: out of host memory");
+        status = memory_error("tune: out of host memory");
     if (status == TANDEM_OK) {
         result_report(sink, SM90A_SELF_TEST_STARTED, stamp);
         enum tandem_status result = kernels_test(&timer, &samples);

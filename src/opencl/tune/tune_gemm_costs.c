@@ -108,11 +108,10 @@ static enum tandem_status timed_gemm_measure(struct kernel_timer *timer,
                                              double *out_ns)
 {
     if (timed->bytes > timer->bytes)
-        return last_error_set(TANDEM_OUT_OF_MEMORY,
-                              "tune: a GEMM needs %llu bytes; the scratch "
-                              "memory has %llu",
-                              (unsigned long long)timed->bytes,
-                              (unsigned long long)timer->bytes);
+        return memory_error("tune: a GEMM needs %llu bytes; the scratch "
+                            "memory has %llu",
+                            (unsigned long long)timed->bytes,
+                            (unsigned long long)timer->bytes);
     return kernel_timer_measure(timer, timed_gemm_launch, timed, out_ns);
 }
 

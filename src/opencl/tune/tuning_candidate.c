@@ -61,8 +61,7 @@ static enum tandem_status buffers_make(struct tuning_candidate *candidate)
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++) {
         candidate->host[i] = malloc(CHECK_ELEMENTS * sizeof(float));
         if (candidate->host[i] == NULL)
-            return last_error_set(TANDEM_OUT_OF_MEMORY,
-                                  "tune: out of host memory");
+            return memory_error("tune: out of host memory");
         status = buffer_make(candidate, &candidate->buffers[i]);
     }
     return status;
@@ -206,7 +205,7 @@ enum tandem_status tuning_candidate_check(struct tuning_candidate *candidate)
     enum tandem_status status = TANDEM_OK;
     float *result = malloc(bytes);
     if (result == NULL)
-        return last_error_set(TANDEM_OUT_OF_MEMORY, "tune: out of host memory");
+        return memory_error("tune: out of host memory");
     for (uint32_t i = 0; i < 3 && status == TANDEM_OK; i++) {
         clblast_self_test_fill(candidate->host[i], CHECK_ELEMENTS, i + 1);
         status = transfer_upload(timer->stream, candidate->buffers[i], 0,
