@@ -15,7 +15,6 @@
 #include "ptx_emulator.h"
 #include "opencl/memory/buffer.h"
 #include "host_compiled_kernel.h"
-#include "support/case_summary.h"
 
 #define GROUP_LOG2 8u
 /* Relative to 1 + a, where a is the largest magnitude of a score. */
@@ -51,15 +50,10 @@ struct run {
     struct tandem_tensor_desc tensors[TENSORS];
 };
 
-static struct compiler compiler;
-
-/* Returns a number in [-1, 1). */
-static float random_next(void)
-{
-    static uint32_t seed = 7;
-    seed = seed * 1664525u + 1013904223u;
-    return (float)(int32_t)seed / 2147483648.0f;
-}
+static const struct platform_device hardware = {.correct_divide = true,
+                                                .nvidia = true,
+                                                .tensor_cores = true,
+                                                .info = {.compute_units = 132}};
 
 static bool tensor_make(struct run *run, uint32_t i, int64_t heads,
                         int64_t rows, int64_t columns)
@@ -137,7 +131,7 @@ static bool run_plan(struct launch_plan *plan, const struct run *run)
                                  .int_count = 2,
                                  .floats = floats,
                                  .float_count = 2};
-    const struct op_request request = {.hardware = compiler.hardware,
+    const struct op_request request = {.hardware = &hardware,
                                        .group_log2 = GROUP_LOG2,
                                        .op = &op,
                                        .inputs = inputs,
@@ -229,48 +223,23 @@ static bool run_matches(const struct run *run)
     return right;
 }
 
-static bool case_run(const struct attention_case *of)
+static bool case_run(uint32_t number)
 {
+    const struct attention_case *of = &cases[number];
     struct run run;
     struct launch_plan plan;
-    void *temporary = NULL;
-    bool right = run_make(&run, of) && run_plan(&plan, &run);
-    if (right) {
-        temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
-        right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&
-                run_matches(&run);
-    }
+    bool right = run_make(&run, of) && run_plan(&plan, &run) &&
+                 plan_run(&plan) && run_matches(&run);
     printf("%" PRId64 " heads, %" PRId64 " queries, %" PRId64
            " keys, widths %" PRId64 " and %" PRId64 ": %s\n",
            of->heads, of->queries, of->keys, of->width, of->value_width,
            right ? "right" : "WRONG");
     fflush(stdout);
-    free(temporary);
     run_free(&run);
     return right;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct platform_device hardware = {
-        .correct_divide = true,
-        .nvidia = true,
-        .tensor_cores = true,
-        .info = {.compute_units = 132}};
-    uint64_t passed = 0, failed = 0;
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
-        return 2;
-    }
-    compiler = (struct compiler){argv[1], argv + 2, &hardware};
-    for (size_t i = 0; i < CASES; i++)
-        if (case_run(&cases[i]))
-            passed++;
-        else
-            failed++;
-    if (copies_misaligned() != 0) {
-        printf("%" PRIu64 " misaligned copies\n", copies_misaligned());
-        failed++;
-    }
-    return case_summary(passed, failed);
+    return emulation_main(argc, argv, &hardware, CASES, case_run);
 }

@@ -17,11 +17,8 @@
 #include "opencl/memory/buffer.h"
 #include "opencl/plan/gemm_plan.h"
 #include "host_compiled_kernel.h"
-#include "support/case_summary.h"
 
 #define GROUP_LOG2 8u
-
-static struct compiler compiler;
 
 /* ---- cases ---- */
 
@@ -106,14 +103,6 @@ struct matrix {
     uint16_t *stored; /* The elements in a 16-bit dtype. */
     int64_t ld, plane;
 };
-
-/* Returns a number in [-1, 1). */
-static float random_next(void)
-{
-    static uint32_t seed = 1;
-    seed = seed * 1664525u + 1013904223u;
-    return (float)(int32_t)seed / 2147483648.0f;
-}
 
 static bool matrix_make(struct matrix *out, int64_t rows, int64_t columns,
                         int64_t pad, int64_t batch)
@@ -340,11 +329,11 @@ static bool result_is_correct(const struct gemm_run *run)
     return true;
 }
 
-static bool case_run(const struct gemm_case *of)
+static bool case_run(uint32_t number)
 {
+    const struct gemm_case *of = &cases[number];
     struct gemm_run run;
     struct launch_plan plan;
-    void *temporary = NULL;
     bool right = gemm_run_make(&run, of);
     if (right && !gemm_kernel_supports(&run.gemm, run.tile)) {
         fprintf(stderr, "the tile does not take the product\n");
@@ -356,11 +345,8 @@ static bool case_run(const struct gemm_case *of)
                                                    ? of->split_tiles
                                                    : ALL_GEMM_TILES},
                   NULL, GROUP_LOG2);
-        temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
-        right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&
-                result_is_correct(&run);
+        right = plan_run(&plan) && result_is_correct(&run);
     }
-    free(temporary);
     gemm_run_free(&run);
     printf("%s%s %" PRId64 " x %" PRId64 " x %" PRId64 ", flags %u, %u chunks: "
            "%s\n",
@@ -376,20 +362,5 @@ static bool case_run(const struct gemm_case *of)
 int main(int argc, char **argv)
 {
     static const struct platform_device hardware = {.correct_divide = true};
-    uint64_t passed = 0, failed = 0;
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
-        return 2;
-    }
-    compiler = (struct compiler){argv[1], argv + 2, &hardware};
-    for (uint32_t i = 0; i < CASES; i++)
-        if (case_run(&cases[i]))
-            passed++;
-        else
-            failed++;
-    if (copies_misaligned() != 0) {
-        printf("%" PRIu64 " copies are not aligned\n", copies_misaligned());
-        failed++;
-    }
-    return case_summary(passed, failed);
+    return emulation_main(argc, argv, &hardware, CASES, case_run);
 }

@@ -12,11 +12,16 @@
 #include "ptx_emulator.h"
 #include "opencl/memory/buffer.h"
 #include "opencl/plan/gemm_plan.h"
+#include "support/case_summary.h"
 
 #define MAX_WORDS 64
 #define MAX_KERNELS 128u
 
-static const struct compiler *compiler;
+static struct {
+    const char *directory; /* The directory for compiled kernels. */
+    char *const *words;    /* The compiler and its options, ended by NULL. */
+    const struct platform_device *hardware;
+} compiler;
 
 /* ---- kernels ---- */
 
@@ -74,15 +79,15 @@ static run_function *kernel_build(const struct kernel_step *step)
     char source[4096], object[4096], *words[MAX_WORDS + 1];
     struct kernel_source text;
     uint32_t count = 0;
-    kernel_source_make(&text, &step->key, compiler->hardware);
-    snprintf(source, sizeof(source), "%s/%u.cl", compiler->directory,
+    kernel_source_make(&text, &step->key, compiler.hardware);
+    snprintf(source, sizeof(source), "%s/%u.cl", compiler.directory,
              kernel_count);
-    snprintf(object, sizeof(object), "%s/%u.so", compiler->directory,
+    snprintf(object, sizeof(object), "%s/%u.so", compiler.directory,
              kernel_count);
     if (!source_write(source, text.kernel, step->buffer_count))
         return NULL;
-    while (compiler->words[count] != NULL && count < MAX_WORDS / 2) {
-        words[count] = compiler->words[count];
+    while (compiler.words[count] != NULL && count < MAX_WORDS / 2) {
+        words[count] = compiler.words[count];
         count++;
     }
     char *rest = NULL;
@@ -135,10 +140,8 @@ static void item_call(void *argument)
     call->run(call->buffers, call->params);
 }
 
-bool plan_run(const struct compiler *by, const struct launch_plan *plan,
-              void *temporary)
+static bool steps_run(const struct launch_plan *plan, void *temporary)
 {
-    compiler = by;
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct kernel_step *step = &plan->step[i];
         struct call call = {.run = kernel_of(step), .params = step->params};
@@ -155,4 +158,41 @@ bool plan_run(const struct compiler *by, const struct launch_plan *plan,
             return false;
     }
     return true;
+}
+
+bool plan_run(const struct launch_plan *plan)
+{
+    void *temporary = aligned_alloc(256, (plan->temp_bytes + 511) / 256 * 256);
+    bool done = temporary != NULL && steps_run(plan, temporary);
+    free(temporary);
+    return done;
+}
+
+float random_next(void)
+{
+    static uint32_t seed = 7;
+    seed = seed * 1664525u + 1013904223u;
+    return (float)(int32_t)seed / 2147483648.0f;
+}
+
+int emulation_main(int argc, char **argv,
+                   const struct platform_device *hardware, uint32_t case_count,
+                   bool (*case_run)(uint32_t number))
+{
+    uint32_t passed = 0, failed = 0;
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
+        return 2;
+    }
+    compiler.directory = argv[1];
+    compiler.words = argv + 2;
+    compiler.hardware = hardware;
+    for (uint32_t i = 0; i < case_count; i++)
+        passed += case_run(i);
+    failed = case_count - passed;
+    if (copies_misaligned() != 0) {
+        printf("%" PRIu64 " misaligned copies\n", copies_misaligned());
+        failed++;
+    }
+    return case_summary(passed, failed);
 }

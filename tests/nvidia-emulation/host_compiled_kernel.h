@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Runs plans whose kernels are compiled for the host CPU. Call it from one
- * thread.
- */
+/* Runs plans whose kernels are compiled for the host CPU, in one thread. */
 #ifndef TANDEM_TESTS_NVIDIA_PROGRAM_H
 #define TANDEM_TESTS_NVIDIA_PROGRAM_H
 
@@ -11,18 +8,22 @@
 #include "opencl/plan/plan.h"
 #include "opencl/device/device_enumeration.h"
 
-struct compiler {
-    const char *directory; /* The directory for compiled kernels. */
-    char *const *words;    /* The compiler and its options, ended by NULL. */
-    const struct platform_device *hardware;
-};
+/*
+ * Runs the plan. The mem of a buffer points to its bytes. Returns false with a
+ * line on stderr if a kernel does not compile. Call it from emulation_main.
+ */
+bool plan_run(const struct launch_plan *plan);
+
+/* Returns a number in [-1, 1). */
+float random_next(void);
 
 /*
- * Runs the plan. The mem of a buffer points to its bytes; temporary has
- * plan->temp_bytes. Returns false with a line on stderr if a kernel does not
- * compile. A program uses one compiler.
+ * Runs the cases 0 to case_count - 1 on this hardware, and fails if a case
+ * returns false or a copy was misaligned. The arguments are a directory for the
+ * compiled kernels, the compiler and its options. Returns main's result.
  */
-bool plan_run(const struct compiler *by, const struct launch_plan *plan,
-              void *temporary);
+int emulation_main(int argc, char **argv,
+                   const struct platform_device *hardware, uint32_t case_count,
+                   bool (*case_run)(uint32_t number));
 
 #endif

@@ -18,7 +18,6 @@
 #include "ptx_emulator.h"
 #include "opencl/memory/buffer.h"
 #include "host_compiled_kernel.h"
-#include "support/case_summary.h"
 
 #define GROUP_LOG2 8u
 #define MAX_REDUCED 1e-5
@@ -42,15 +41,9 @@ static const uint32_t operators[] = {
 };
 #define OPERATORS (sizeof(operators) / sizeof(operators[0]))
 
-static struct compiler compiler;
-
-/* Returns a number in [-1, 1). */
-static float random_next(void)
-{
-    static uint32_t seed = 7;
-    seed = seed * 1664525u + 1013904223u;
-    return (float)(int32_t)seed / 2147483648.0f;
-}
+static const struct platform_device hardware = {.correct_divide = true,
+                                                .nvidia = true,
+                                                .info = {.compute_units = 132}};
 
 static bool reduces(uint32_t op)
 {
@@ -177,7 +170,7 @@ static bool case_plan(struct launch_plan *plan, const struct row_case *of)
                                  .int_count = reduces(of->op) ? 2 : 1,
                                  .floats = floats,
                                  .float_count = norms ? 1 : 0};
-    const struct op_request request = {.hardware = compiler.hardware,
+    const struct op_request request = {.hardware = &hardware,
                                        .group_log2 = GROUP_LOG2,
                                        .op = &op,
                                        .inputs = inputs,
@@ -293,43 +286,23 @@ static bool case_matches(const struct row_case *of)
     return true;
 }
 
-static bool case_run(uint32_t op, const struct shape *shape)
+static bool case_run(uint32_t number)
 {
+    const uint32_t op = operators[number / SHAPES];
+    const struct shape *shape = &shapes[number % SHAPES];
     struct row_case of;
     struct launch_plan plan;
-    void *temporary = NULL;
-    bool right = case_make(&of, op, shape) && case_plan(&plan, &of);
-    if (right) {
-        temporary = aligned_alloc(256, (plan.temp_bytes + 511) / 256 * 256);
-        right = temporary != NULL && plan_run(&compiler, &plan, temporary) &&
-                case_matches(&of);
-    }
+    bool right = case_make(&of, op, shape) && case_plan(&plan, &of) &&
+                 plan_run(&plan) && case_matches(&of);
     printf("operator %u of %" PRId64 " x %" PRId64 "%s%s: %s\n", op,
            shape->rows, shape->count, shape->pad != 0 ? ", apart" : "",
            shape->along_columns ? ", across" : "", right ? "right" : "WRONG");
     fflush(stdout);
-    free(temporary);
     case_free(&of);
     return right;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct platform_device hardware = {.correct_divide = true,
-                                                    .nvidia = true,
-                                                    .info = {
-                                                        .compute_units = 132}};
-    uint64_t passed = 0, failed = 0;
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
-        return 2;
-    }
-    compiler = (struct compiler){argv[1], argv + 2, &hardware};
-    for (size_t i = 0; i < OPERATORS; i++)
-        for (size_t j = 0; j < SHAPES; j++)
-            if (case_run(operators[i], &shapes[j]))
-                passed++;
-            else
-                failed++;
-    return case_summary(passed, failed);
+    return emulation_main(argc, argv, &hardware, OPERATORS * SHAPES, case_run);
 }
