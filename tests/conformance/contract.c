@@ -158,6 +158,14 @@ bool expect_vector(struct suite *suite, struct tandem_stream *stream,
     return true;
 }
 
+static struct tandem_op add_op(const double *value)
+{
+    return (struct tandem_op){.struct_size = sizeof(struct tandem_op),
+                              .id = TANDEM_OP_ADD,
+                              .float_count = 1,
+                              .floats = value};
+}
+
 enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
                               const struct vector *target,
                               const struct vector *source, double value)
@@ -165,10 +173,7 @@ enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
     struct tandem_tensor_desc in = vector_desc(source);
     struct tandem_tensor_desc out = vector_desc(target);
     const struct tandem_tensor_desc *ins[] = {&in, NULL}, *outs[] = {&out};
-    struct tandem_op op = {.struct_size = sizeof(op),
-                           .id = TANDEM_OP_ADD,
-                           .float_count = 1,
-                           .floats = &value};
+    struct tandem_op op = add_op(&value);
     enum tandem_status status;
 
     status = suite->api.launch(stream == NULL ? suite->stream : stream, &op,
@@ -189,10 +194,7 @@ static enum tandem_status add_supports(struct suite *suite,
     struct tandem_tensor_desc desc = flat_desc(NULL, TANDEM_F32, elements);
     const struct tandem_tensor_desc *ins[] = {&desc, NULL}, *outs[] = {&desc};
     double value = 1.0;
-    struct tandem_op op = {.struct_size = sizeof(op),
-                           .id = TANDEM_OP_ADD,
-                           .float_count = 1,
-                           .floats = &value};
+    struct tandem_op op = add_op(&value);
 
     return suite->api.supports(device == NULL ? suite->device : device, &op,
                                ins, 2, outs, 1);
@@ -221,6 +223,13 @@ bool needs_cap(struct suite *suite, uint32_t cap, const char *name)
         return true;
     case_skip(suite, "needs %s", name);
     return false;
+}
+
+bool has_function(struct suite *suite, bool is_there, const char *name)
+{
+    if (!is_there)
+        case_skip(suite, "%s is left to the loader", name);
+    return is_there;
 }
 
 bool pair_open(struct suite *suite, struct device_pair *pair)

@@ -75,6 +75,10 @@ bool require_add(struct suite *suite, struct tandem_device *device);
     expect(suite, suite->api.function(__VA_ARGS__), TANDEM_OK, "%s",           \
            #function "(" #__VA_ARGS__ ")")
 bool needs_cap(struct suite *suite, uint32_t cap, const char *name);
+/* Returns true if the plugin has the function; otherwise skips the case. */
+#define HAS_FUNCTION(function)                                                 \
+    has_function(suite, suite->api.function != NULL, #function)
+bool has_function(struct suite *suite, bool is_there, const char *name);
 
 /* A buffer of the suite's device, a freed one, and another device with a stream
  * and a buffer.  contract_case_end closes the other device. */

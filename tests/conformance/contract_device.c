@@ -206,23 +206,21 @@ static void case_tune(struct suite *suite)
     enum tandem_status status;
     unsigned pairs = 0;
 
-    if (suite->api.tune == NULL) {
-        case_skip(suite, "tune is left to the loader");
-    } else {
-        status = suite->api.tune(suite->device, 0, count_pair, &pairs);
-        if (status != TANDEM_UNSUPPORTED)
-            expect(suite, status, TANDEM_OK, "tune with a budget of 0");
-        status = suite->api.tune(NULL, 0, count_pair, &pairs);
-        if (status != TANDEM_UNSUPPORTED)
-            expect(suite, status, TANDEM_INVALID_ARGUMENT, "tune(NULL)");
-    }
+    if (!HAS_FUNCTION(tune))
+        return;
+    status = suite->api.tune(suite->device, 0, count_pair, &pairs);
+    if (status != TANDEM_UNSUPPORTED)
+        expect(suite, status, TANDEM_OK, "tune with a budget of 0");
+    status = suite->api.tune(NULL, 0, count_pair, &pairs);
+    if (status != TANDEM_UNSUPPORTED)
+        expect(suite, status, TANDEM_INVALID_ARGUMENT, "tune(NULL)");
 }
 
 static void case_capture(struct suite *suite)
 {
-    if (suite->api.capture_begin == NULL)
-        case_skip(suite, "capture is left to the loader");
-    else if (suite_has_capability(suite, TANDEM_CAP_CAPTURE))
+    if (!HAS_FUNCTION(capture_begin))
+        return;
+    if (suite_has_capability(suite, TANDEM_CAP_CAPTURE))
         case_skip(suite, "capture works here");
     else
         expect(suite, suite->api.capture_begin(suite->stream),

@@ -164,10 +164,8 @@ static void case_trim(struct suite *suite)
     struct tandem_buffer *buffer;
     struct vector *kept;
 
-    if (suite->api.trim == NULL) {
-        case_skip(suite, "trim is left to the loader");
+    if (!HAS_FUNCTION(trim))
         return;
-    }
     kept = vector_new(suite, NULL, NULL, 5000, 1.0f, 2.0f);
     if (kept == NULL || !CALL_OK(alloc, suite->device, 2u * MIB, &buffer))
         return;
@@ -184,7 +182,9 @@ static void case_host_alloc(struct suite *suite)
 {
     static const uint64_t sizes[] = {1, 4096, 100001};
 
-    for (uint32_t i = 0; suite->api.host_alloc != NULL && i < 3; i++) {
+    if (!HAS_FUNCTION(host_alloc))
+        return;
+    for (uint32_t i = 0; i < 3; i++) {
         uint64_t bytes = sizes[i];
         void *memory = NULL;
         struct tandem_buffer *buffer = NULL;
@@ -205,10 +205,7 @@ static void case_host_alloc(struct suite *suite)
         suite->api.free(buffer);
         suite->api.host_free(suite->device, memory);
     }
-    if (suite->api.host_alloc == NULL)
-        case_skip(suite, "host_alloc is left to the loader");
-    else
-        suite->api.host_free(suite->device, NULL);
+    suite->api.host_free(suite->device, NULL);
 }
 
 /* The host and the device read what the other one wrote. */
@@ -254,10 +251,9 @@ static struct tandem_buffer *import_floats(struct suite *suite, float *memory,
 /* Returns true if the plugin has import_host; otherwise skips the case. */
 static bool has_import(struct suite *suite)
 {
-    if (suite->api.import_host != NULL)
+    if (HAS_FUNCTION(import_host))
         return true;
     EXPECT(suite, !suite_has_capability(suite, TANDEM_CAP_ZERO_COPY_IMPORT));
-    case_skip(suite, "import_host is left to the loader");
     return false;
 }
 
@@ -376,10 +372,8 @@ static void case_map(struct suite *suite)
 {
     struct vector *vector;
 
-    if (suite->api.map == NULL) {
-        case_skip(suite, "map is left to the loader");
+    if (!HAS_FUNCTION(map))
         return;
-    }
     vector = vector_new(suite, NULL, NULL, 1000, 0.0f, 1.0f);
     if (vector != NULL)
         map_use(suite, vector);
@@ -391,10 +385,8 @@ static void case_map_busy(struct suite *suite)
     void *memory = NULL;
     enum tandem_status status;
 
-    if (suite->api.map == NULL) {
-        case_skip(suite, "map is left to the loader");
+    if (!HAS_FUNCTION(map))
         return;
-    }
     vector = vector_new(suite, NULL, NULL, 1000, 0.0f, 1.0f);
     if (vector == NULL)
         return;

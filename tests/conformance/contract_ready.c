@@ -73,10 +73,9 @@ static bool poll_until_ready(struct suite *suite, struct tandem_device *device,
  * case. */
 static bool has_prepare(struct suite *suite)
 {
-    if (suite->api.query_ready != NULL && suite->api.prepare != NULL)
+    if (HAS_FUNCTION(prepare) && HAS_FUNCTION(query_ready))
         return true;
     EXPECT(suite, !suite_has_capability(suite, TANDEM_CAP_JIT_COMPILATION));
-    case_skip(suite, "prepare and ready are left to the loader");
     return false;
 }
 
@@ -156,10 +155,8 @@ static void case_close_meanwhile(struct suite *suite)
     struct tandem_device *device;
     struct query_call query_call;
 
-    if (suite->api.prepare == NULL) {
-        case_skip(suite, "prepare is left to the loader");
+    if (!HAS_FUNCTION(prepare))
         return;
-    }
     device = device_new(suite, NULL, NULL);
     for (uint32_t i = 0; i < COUNT_OF(ids) && device != NULL; i++) {
         enum tandem_status status;

@@ -278,7 +278,7 @@ void event_gone(cl_event event)
     pthread_mutex_unlock(&mutex);
 }
 
-static cl_command_queue queue_of(cl_event event)
+cl_command_queue queue_of(cl_event event)
 {
     cl_command_queue queue = NULL;
 

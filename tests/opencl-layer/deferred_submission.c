@@ -123,15 +123,6 @@ static void unflushed(const struct held_event *event)
     queue_open_gates(held);
 }
 
-static cl_command_queue queue_of(cl_event event)
-{
-    cl_command_queue queue = NULL;
-
-    target.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue,
-                          NULL);
-    return queue;
-}
-
 /* Notes that the queue is about to wait for the event. */
 static void need(struct held_queue *held, cl_event on)
 {
@@ -202,20 +193,9 @@ void hold_done(cl_command_queue queue, cl_bool blocking, const cl_event *event)
     pthread_mutex_unlock(&mutex);
 }
 
-void hold_flush(cl_command_queue queue)
-{
-    struct held_queue *held;
-
-    if (off())
-        return;
-    pthread_mutex_lock(&mutex);
-    held = queue_find(queue);
-    if (held)
-        queue_flush(held);
-    pthread_mutex_unlock(&mutex);
-}
-
-void hold_wait(cl_command_queue queue)
+/* Flushes the queue, and opens its gates or forgets it, if asked to. */
+static void queue_submit(cl_command_queue queue, bool opens_gates,
+                         bool is_released)
 {
     struct held_queue *held;
 
@@ -225,9 +205,28 @@ void hold_wait(cl_command_queue queue)
     held = queue_find(queue);
     if (held) {
         queue_flush(held);
-        queue_open_gates(held);
+        if (opens_gates)
+            queue_open_gates(held);
+        if (is_released)
+            held->queue = NULL;
     }
     pthread_mutex_unlock(&mutex);
+}
+
+void hold_flush(cl_command_queue queue)
+{
+    queue_submit(queue, false, false);
+}
+
+void hold_wait(cl_command_queue queue)
+{
+    queue_submit(queue, true, false);
+}
+
+/* Releasing a queue flushes it. */
+void hold_queue_gone(cl_command_queue queue)
+{
+    queue_submit(queue, true, true);
 }
 
 /* Callers other than clWaitForEvents must have flushed. */
@@ -273,22 +272,5 @@ void hold_event_gone(cl_event event)
     held = event_find(event);
     if (held)
         *held = (struct held_event){NULL, NULL};
-    pthread_mutex_unlock(&mutex);
-}
-
-/* Releasing a queue flushes it. */
-void hold_queue_gone(cl_command_queue queue)
-{
-    struct held_queue *held;
-
-    if (off())
-        return;
-    pthread_mutex_lock(&mutex);
-    held = queue_find(queue);
-    if (held) {
-        queue_flush(held);
-        queue_open_gates(held);
-        held->queue = NULL;
-    }
     pthread_mutex_unlock(&mutex);
 }

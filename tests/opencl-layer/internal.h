@@ -107,6 +107,8 @@ void command_waits(cl_command_queue queue, cl_uint wait_count,
 void buffer_created(cl_mem buffer);
 void buffer_gone(cl_mem buffer);
 void event_gone(cl_event event);
+/* Returns the queue of the event's command, or NULL for a user event. */
+cl_command_queue queue_of(cl_event event);
 void queue_gone(cl_command_queue queue);
 
 /* ---- deferred_submission.c: commands that start later ---- */

@@ -118,8 +118,6 @@ static int closed_late(const char *device)
     return 0;
 }
 
-/* Rounds of the other threads so far. */
-
 static int rounds; /* Rounds of the other threads so far. */
 
 /* Without GEMM, because BLAS ends its threads while a GEMM would be running. */
