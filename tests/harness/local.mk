@@ -13,15 +13,12 @@ TESTS += tests/skip-without-check
 endif
 
 # Each test uses the plugins of the build directory, one OpenCL platform (the CPU)
-# and caches of its own instead of the user's. Nearly all of the time of a test with
-# PoCL is compilation, which takes a quarter of the time if nothing is optimized;
-# check-opencl runs the optimized kernels.
+# and caches of its own instead of the user's.
 AM_TESTS_ENVIRONMENT = \
 	TANDEM_PLUGIN_PATH='$(abs_builddir)/.libs'; export TANDEM_PLUGIN_PATH; \
 	XDG_CACHE_HOME='$(abs_builddir)/test-cache'; export XDG_CACHE_HOME; \
 	POCL_CACHE_DIR='$(abs_builddir)/pocl-cache'; export POCL_CACHE_DIR; \
 	mkdir -p "$$XDG_CACHE_HOME" "$$POCL_CACHE_DIR"; \
-	POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable; export POCL_EXTRA_BUILD_FLAGS; \
 	OCL_ICD_VENDORS="$${OCL_ICD_VENDORS-/etc/OpenCL/vendors/pocl.icd}"; \
 	export OCL_ICD_VENDORS; \
 	CK_DEFAULT_TIMEOUT=120; export CK_DEFAULT_TIMEOUT; \
