@@ -37,6 +37,7 @@ import functools
 import os
 import re
 import sys
+import zlib
 import warnings
 
 import numpy
@@ -357,6 +358,11 @@ class Summary:
         return 0 if self.counts[FAILED] == 0 and self.counts[PASSED] else 1
 
 
+def is_chosen(arguments, name):
+    text = '%d %s' % (arguments.seed, name)
+    return zlib.crc32(text.encode()) % arguments.one_in == 0
+
+
 def parse_arguments():
     """Reads the command line."""
     parser = argparse.ArgumentParser(
@@ -367,6 +373,10 @@ def parse_arguments():
                         help='output of docs/list-onnx-operators names')
     parser.add_argument('--only', metavar='REGEX', default='',
                         help='run only the cases whose names match')
+    parser.add_argument('--one-in', metavar='N', type=int, default=1,
+                        help='run only a random choice of one in N cases')
+    parser.add_argument('--seed', type=int, default=1,
+                        help='the seed of this choice (1)')
     parser.add_argument('--verbose', action='store_true',
                         help='say why cases are excluded or skipped')
     return parser.parse_args()
@@ -379,8 +389,8 @@ def main():
     patterns = [pattern for pattern, _ in exclusions]
     cases = load_cases(served_operators(arguments.served), patterns)
     cases = {name: case for name, case in sorted(cases.items())
-             if re.search(arguments.only, name)}
-    if arguments.only:
+             if re.search(arguments.only, name) and is_chosen(arguments, name)}
+    if arguments.only or arguments.one_in > 1:
         exclusions = [(pattern, reason) for pattern, reason in exclusions
                       if matching(cases, pattern)]
     print('%s, device %s, seed %d' % (provider.versions(), arguments.device,
