@@ -529,7 +529,7 @@ struct tandem_op {
 enum tandem_op_flags {
     /* Two calls with equal arguments may give results that differ in bits. */
     TANDEM_OP_ALLOW_NONDETERMINISM = 1u << 0,
-    /* TANDEM_GEMM_ALLOW_TF32 for conv. Other operators ignore the flag. */
+    /* conv may round like TANDEM_GEMM_ALLOW_TF32; others ignore the flag. */
     TANDEM_OP_ALLOW_TF32 = 1u << 1
 };
 
@@ -611,7 +611,7 @@ enum tandem_device_caps {
     TANDEM_CAP_PROFILING = 1u << 5,
     /* capture_begin, capture_end and graph_launch work. */
     TANDEM_CAP_CAPTURE = 1u << 6,
-    /* All required operators of the table are supported (see supports). */
+    /* Every required operator works. Without this flag, call supports. */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
     /* Test plugins only: open accepts the option "test.fault". */
     TANDEM_CAP_FAULT_INJECTION = 1u << 8,

@@ -39,27 +39,27 @@ class Tandem:
     """A context of libtandem with the CPU plugin."""
 
     def __init__(self, library, header):
-        self.library = ctypes.CDLL(os.path.abspath(library))
-        self.library.tandem_last_error.restype = ctypes.c_char_p
+        self.functions = ctypes.CDLL(os.path.abspath(library))
+        self.functions.tandem_last_error.restype = ctypes.c_char_p
         with open(header, encoding="utf-8") as file:
             rows = re.findall(r'^X\(\w+,\s*(\d+),\s*"(\w+)"', file.read(), re.M)
         self.numbers = {name: int(number) for number, name in rows}
         self.context, self.device = ctypes.c_void_p(), ctypes.c_uint32()
-        self.check(self.library.tandem_context_create(None,
+        self.check(self.functions.tandem_context_create(None,
                                                       ctypes.byref(self.context)))
-        self.check(self.library.tandem_device_find(self.context, b"cpu",
+        self.check(self.functions.tandem_device_find(self.context, b"cpu",
                                                    ctypes.byref(self.device)))
 
     def check(self, status):
         if status != 0:
-            raise RuntimeError(self.library.tandem_last_error().decode())
+            raise RuntimeError(self.functions.tandem_last_error().decode())
 
     def wrap(self, array):
         """Returns a tensor in the array's memory."""
         tensor = ctypes.c_void_p()
         shape = (ctypes.c_int64 * max(array.dim(), 1))(*array.shape)
         dtype = DTYPES[str(array.dtype).removeprefix("torch.")]
-        self.check(self.library.tandem_tensor_wrap(
+        self.check(self.functions.tandem_tensor_wrap(
             self.context, ctypes.c_void_p(array.data_ptr()), dtype, array.dim(), shape,
             None, 0, ctypes.byref(tensor)))
         return tensor
@@ -75,10 +75,10 @@ class Tandem:
             for arrays in (inputs, outputs)]
 
         def run(_keep=(int_array, float_array)):
-            self.check(self.library.tandem_run_on(
+            self.check(self.functions.tandem_run_on(
                 self.context, self.device, ctypes.byref(op), handles[0], len(inputs),
                 handles[1], len(outputs)))
-            self.check(self.library.tandem_context_synchronize(self.context, FOREVER))
+            self.check(self.functions.tandem_context_synchronize(self.context, FOREVER))
 
         return run
 
