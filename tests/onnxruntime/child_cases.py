@@ -15,6 +15,7 @@ import collections
 import faulthandler
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +25,7 @@ import time
 import provider
 
 STATUS_SKIPPED = 77
-SHOWN_LINES = 25
+SHOWN_LINES = 150
 
 Case = collections.namedtuple('Case', 'name function timeout')
 
@@ -79,6 +80,23 @@ def limit_memory(gibibytes):
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
+def _stacks(process):
+    """Returns the stacks of the threads of a process, if there is a gdb."""
+    if shutil.which('gdb') is None:
+        return ''
+    command = ['gdb', '-p', str(process), '-batch', '-ex',
+               'thread apply all backtrace 10']
+    try:
+        text = subprocess.run(command, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, timeout=60,
+                              stderr=subprocess.DEVNULL).stdout
+    except subprocess.TimeoutExpired:
+        return ''
+    lines = [line for line in text.decode('utf-8', 'replace').splitlines()
+             if line.startswith(('#', 'Thread'))]
+    return '; stacks:\n    %s' % '\n    '.join(lines)
+
+
 def run_forked(function, timeout=30):
     """Runs a function in a fork of this process.
 
@@ -95,9 +113,10 @@ def run_forked(function, timeout=30):
             if pid != 0:
                 break
             if time.monotonic() > end:
+                stacks = _stacks(child)
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
-                return 'no end after %d s' % timeout
+                return 'no end after %d s%s' % (timeout, stacks)
             time.sleep(0.002)
         output.seek(0)
         text = output.read().decode('utf-8', 'replace')
