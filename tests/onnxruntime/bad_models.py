@@ -157,7 +157,7 @@ def _run_variants(arguments, variants, feeds):
         len(failures), len(variants), '\n'.join(failures))
 
 
-@case(timeout=170)
+@case
 def corrupted_bytes(arguments):
     """Random bytes of a model are changed."""
     content = small_models.transformer().SerializeToString()
@@ -206,7 +206,7 @@ def _structure_variant(generator):
     return changed.SerializeToString()
 
 
-@case(timeout=170)
+@case
 def corrupted_structure(arguments):
     """Inputs, attributes, dimensions and integers of a model are changed."""
     generator = random.Random(arguments.seed)
@@ -215,7 +215,7 @@ def corrupted_structure(arguments):
                   small_models.transformer_input(2, 5))
 
 
-@case(timeout=120)
+@case
 def truncated_files(arguments):
     """Model files end too early."""
     content = small_models.transformer().SerializeToString()
@@ -241,13 +241,13 @@ def _exp_model(**options):
                  [value('y')], **options)
 
 
-@case()
+@case
 def unknown_opset(arguments):
     """The model needs a newer operator set than ONNX Runtime knows."""
     creation_error(_exp_model(opset=999), arguments.device, fallback=True)
 
 
-@case()
+@case
 def unknown_operator(arguments):
     """An unknown operator is between two that the provider serves."""
     for domain in ('', 'com.example'):
@@ -259,7 +259,7 @@ def unknown_operator(arguments):
         creation_error(tested, arguments.device, 'Frobnicate', fallback=True)
 
 
-@case()
+@case
 def operator_without_kernel(arguments):
     """A known operator that nobody runs is between two that are served."""
     tested = model(
@@ -269,7 +269,7 @@ def operator_without_kernel(arguments):
     compare(arguments, tested, {'x': floats(5)}, fallback=True)
 
 
-@case()
+@case
 def rank_nine(arguments):
     """Tensors of rank 9 are left to the CPU provider."""
     shape = [1, 2, 1, 2, 1, 2, 1, 2, 3]
@@ -280,7 +280,7 @@ def rank_nine(arguments):
     compare(arguments, tested, {'x': floats(*shape)}, fallback=True)
 
 
-@case()
+@case
 def rank_nine_in_between(arguments):
     """A tensor between served nodes has rank 9."""
     tested = model(
@@ -291,7 +291,7 @@ def rank_nine_in_between(arguments):
     compare(arguments, tested, {'x': floats(4, 4)}, fallback=True)
 
 
-@case()
+@case
 def rank_nine_at_run_time(arguments):
     """An input of unknown rank has rank 8 or 9 when the model runs."""
     tested = model([node('Exp', 'x', 'y')], [value('x')], [value('y')])
@@ -307,7 +307,7 @@ def rank_nine_at_run_time(arguments):
 
 # ---- wrong inputs at run time ----
 
-@case()
+@case
 def wrong_inputs(arguments):
     """Inputs have another dtype, rank, length or name than the model says."""
     tested = small_models.perceptron()
@@ -319,7 +319,7 @@ def wrong_inputs(arguments):
     good_and_bad(arguments, tested, good, bad)
 
 
-@case()
+@case
 def lengths_that_do_not_fit(arguments):
     """Inputs of unknown shape do not fit each other when the model runs."""
     a, b = floats(3, 4), floats(5, 6)
@@ -335,7 +335,7 @@ def lengths_that_do_not_fit(arguments):
                      [dict(zip(names, bad))], 'node_y')
 
 
-@case()
+@case
 def failed_run_keeps_the_session(arguments):
     """A run with bad values does not replace Python's session by one of the
     CPU provider, as it does if the provider returns ORT_EP_FAIL."""
@@ -369,7 +369,7 @@ def _bad_parameters(arguments, op_type, x, good, bad, outputs='r', count='k'):
                  [{'x': x, 'p': integers(*each)} for each in bad], 'node_r')
 
 
-@case()
+@case
 def reshape_that_does_not_fit(arguments):
     """The shape is an input of the model and does not fit."""
     _bad_parameters(arguments, 'Reshape', floats(4, 3), [2, -1], [
@@ -393,7 +393,7 @@ def _slice_positions(start, end, step, length):
                       min(max(end, -1), length - 1), step))
 
 
-@case()
+@case
 def slice_out_of_range(arguments):
     """Axes and steps of Slice are inputs of the model and out of range."""
     x = floats(4, 5)
@@ -420,7 +420,7 @@ def slice_out_of_range(arguments):
                               '%d:%d:%d' % (start, end, step))
 
 
-@case()
+@case
 def axes_out_of_range(arguments):
     """Axes of other operators are inputs of the model and out of range."""
     x = floats(1, 3)
@@ -432,7 +432,7 @@ def axes_out_of_range(arguments):
                     [[2], [-3], [HUGE], [0, 7]])
 
 
-@case()
+@case
 def split_that_does_not_fit(arguments):
     """The lengths of Split are an input of the model and do not fit."""
     _bad_parameters(arguments, 'Split', floats(6, 2), [2, 4],
@@ -440,14 +440,14 @@ def split_that_does_not_fit(arguments):
                      [2**63 - 1, -2**63 + 7]], outputs='r s', count=2)
 
 
-@case()
+@case
 def expand_that_does_not_fit(arguments):
     """The shape of Expand is an input of the model and does not fit."""
     _bad_parameters(arguments, 'Expand', floats(3, 1), [3, 4],
                     [[2, 2], [3, -1], [-3, 1], [1] * 9, [HUGE, HUGE, 1, 1]])
 
 
-@case(timeout=120)
+@case
 def huge_tensors(arguments):
     """Expand makes tensors of 2^40 elements."""
     child_cases.limit_memory(MEMORY_GIB)
@@ -469,7 +469,7 @@ def huge_tensors(arguments):
                         {'shape': integers(-4)}]))
 
 
-@case()
+@case
 def gather_out_of_range(arguments):
     """Indices of Gather are out of range when the model runs.  The CPU
     provider reports an error; Tandem writes NaN or 0 to these rows."""
@@ -491,7 +491,7 @@ def gather_out_of_range(arguments):
     check_outputs(session.run(None, {'x': x, 'i': integers(2)}), [-x[2:3]])
 
 
-@case()
+@case
 def gather_of_a_shape_out_of_range(arguments):
     """An index into the shape of a tensor is out of range at run time."""
     tested = model(
@@ -512,7 +512,7 @@ def gather_of_a_shape_out_of_range(arguments):
     good_and_bad(arguments, tested, {'x': x}, [{'x': x[0]}], 'node_g')
 
 
-@case()
+@case
 def range_with_extreme_limits(arguments):
     """Range gets limits whose difference is beyond int64, or step 0."""
     tested = model(
@@ -537,7 +537,7 @@ def range_with_extreme_limits(arguments):
                       [numpy.array(range(*each), numpy.float32)])
 
 
-@case()
+@case
 def parameters_of_many_elements(arguments):
     """Integers that are computed on the host have many elements."""
     tested = model(
@@ -586,7 +586,7 @@ def _check_scale(arguments, op_type, inputs, shape):
     check_outputs(result, [expected.astype(numpy.float32)], what)
 
 
-@case()
+@case
 def ranks_of_scales(arguments):
     """Scales and biases have other ranks than usual.  The reference is numpy,
     because old versions of the CPU provider do not broadcast all of them."""
@@ -597,7 +597,7 @@ def ranks_of_scales(arguments):
         _check_scale(arguments, 'RMSNormalization', 'x s', shape)
 
 
-@case()
+@case
 def ranks_of_addends(arguments):
     """The addend of Gemm has other ranks than usual.  If only leading axes of
     length 1 exceed the rank that ONNX allows, the provider may report an error
@@ -617,7 +617,7 @@ def ranks_of_addends(arguments):
         check_outcome(actual, expected, 'Gemm, c of shape %s' % (shape,))
 
 
-@case()
+@case
 def casts_of_shapes(arguments):
     """Lengths are cast to types that cannot hold them."""
     for target in (onnx.TensorProto.UINT8, onnx.TensorProto.INT32, BOOL):
@@ -629,7 +629,7 @@ def casts_of_shapes(arguments):
                          'cast to dtype %d' % target)
 
 
-@case()
+@case
 def reductions_of_scalars(arguments):
     """Reductions of a tensor of rank 0."""
     for op_type in ('ReduceMax', 'ReduceLogSum', 'ReduceMean', 'ArgMax',
@@ -641,7 +641,7 @@ def reductions_of_scalars(arguments):
 
 # ---- special values ----
 
-@case(timeout=120)
+@case
 def special_weights(arguments):
     """Weights are NaN and infinite.  NaN must be in the same places as in the
     CPU provider's result."""
@@ -659,7 +659,7 @@ def special_weights(arguments):
         compare(arguments, tested, small_models.transformer_input(2, 7))
 
 
-@case(timeout=120)
+@case
 def special_inputs(arguments):
     """Inputs of the layers are NaN and infinite."""
     tested = small_models.perceptron()
@@ -712,7 +712,7 @@ def _opset(op_type):
 EMPTY = floats(0, 4)
 
 
-@case()
+@case
 def empty_elementwise(arguments):
     """Element-wise operators on tensors of 0 elements."""
     cases = [(op_type, [EMPTY], {'opset': _opset(op_type)}) for op_type in (
@@ -735,7 +735,7 @@ def empty_elementwise(arguments):
     _empty_cases(arguments, cases)
 
 
-@case()
+@case
 def empty_reductions(arguments):
     """Reductions, softmax and normalizations of tensors of 0 elements."""
     cases = []
@@ -757,7 +757,7 @@ def empty_reductions(arguments):
     _empty_cases(arguments, cases)
 
 
-@case()
+@case
 def empty_products(arguments):
     """Matrix products with axes of length 0."""
     cases = []
@@ -778,7 +778,7 @@ def empty_products(arguments):
     _empty_cases(arguments, cases)
 
 
-@case()
+@case
 def empty_moves(arguments):
     """Operators that move elements, on tensors of 0 elements."""
     cases = [
@@ -817,7 +817,7 @@ def empty_moves(arguments):
     _empty_cases(arguments, cases)
 
 
-@case()
+@case
 def empty_inputs_of_models(arguments):
     """Whole models with a batch or a sequence of length 0."""
     compare(arguments, small_models.perceptron(),
@@ -839,7 +839,7 @@ OPTIONS = {
     'first_run': (('cpu', 'wait'), ['never'])}
 
 
-@case()
+@case
 def wrong_options(arguments):
     """The message names the option, its value and the values allowed."""
     for option, (allowed, values) in OPTIONS.items():
@@ -855,7 +855,7 @@ def wrong_options(arguments):
     check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
 
 
-@case()
+@case
 def no_plugin(arguments):
     """No plugin can be loaded; sessions of other providers still work."""
     tested = _exp_model()
@@ -874,7 +874,7 @@ def no_plugin(arguments):
 
 # ---- unusual graphs ----
 
-@case()
+@case
 def if_with_served_branches(arguments):
     """Branches of If read values of the outer graph."""
     def branch(name, op_type):
@@ -892,7 +892,7 @@ def if_with_served_branches(arguments):
                 fallback=True)
 
 
-@case()
+@case
 def loop_with_served_body(arguments):
     """A loop carries a value and collects another one."""
     body = helper.make_graph(
@@ -925,7 +925,7 @@ def _chain(types):
                  [constant('c', floats(4) / 8)])
 
 
-@case(timeout=120)
+@case
 def chain_of_many_nodes(arguments):
     """Models of 2000 nodes in a chain, in one group and in 1000 groups."""
     open_session(_exp_model(), arguments.device)
@@ -941,7 +941,7 @@ def chain_of_many_nodes(arguments):
                       provider.cpu_session(tested).run(None, feeds))
 
 
-@case()
+@case
 def overridable_initializers(arguments):
     """Initializers that are inputs, too, are replaced by an input."""
     tested = model(
@@ -962,7 +962,7 @@ def overridable_initializers(arguments):
                       'with %s' % list(extra))
 
 
-@case()
+@case
 def one_value_many_times(arguments):
     """A value is several inputs of a node and several outputs of the model."""
     tested = model(
@@ -977,7 +977,7 @@ def one_value_many_times(arguments):
         compare(arguments, tested, feeds, optimize=optimize)
 
 
-@case()
+@case
 def outputs_that_are_inputs(arguments):
     """Outputs of the model are inputs and initializers."""
     tested = model(
@@ -1004,7 +1004,7 @@ def compare_if_valid(arguments, tested, feeds, **options):
         check_outcome(actual, expected)
 
 
-@case()
+@case
 def unused_outputs_and_inputs(arguments):
     """Optional outputs and inputs of nodes and of the model are not used."""
     inputs = [value('x', FLOAT, ['n', 4]), value('unused', INT64, ['k']),
@@ -1024,7 +1024,7 @@ def unused_outputs_and_inputs(arguments):
         compare(arguments, tested, feeds, optimize=optimize, fallback=True)
 
 
-@case()
+@case
 def scalars(arguments):
     """Tensors of rank 0 and a model without inputs."""
     tested = model(
@@ -1168,28 +1168,28 @@ def _failing_device_case(arguments, faults, times, needs_device_later,
          _check_later_runs(layer, other, feeds, expected))
 
 
-@case(timeout=120)
+@case
 def device_fails_once(arguments):
     """One OpenCL call fails while a session runs.  The CPU computes the result
     and a warning names the node.  Later runs use the device again."""
     _failing_device_case(arguments, FAULTS, 1, True)
 
 
-@case(timeout=120)
+@case
 def device_fails_once_in_parts(arguments):
     """One OpenCL call fails in a model whose steps write parts of tensors."""
     _failing_device_case(arguments, FAULTS, 1, True, _parts_model(),
                          [{'x': floats(3, 8)}, {'x': floats(5, 8)}])
 
 
-@case(timeout=120)
+@case
 def device_fails_during_a_run(arguments):
     """All OpenCL calls fail until the run ends.  Later runs are correct."""
     for_kernels = [each for each in FAULTS if each[1] is not None]
     _failing_device_case(arguments, for_kernels, 1 << 40, True)
 
 
-@case(timeout=120)
+@case
 def device_is_lost(arguments):
     """All OpenCL calls fail, so the device is lost.  The CPU computes the
     results of later runs."""
@@ -1236,14 +1236,14 @@ def _failing_threads_case(arguments, faults):
     work(1)
 
 
-@case(timeout=120)
+@case
 def device_rejects_calls_of_threads(arguments):
     """Calls return errors while several threads run a session."""
     _failing_threads_case(arguments,
                           [each for each in FAULTS if each[0] == FAULT_CALL])
 
 
-@case(timeout=120)
+@case
 def device_fails_late_with_threads(arguments):
     """Commands fail after their calls returned, while several threads run a
     session."""

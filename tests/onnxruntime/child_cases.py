@@ -26,8 +26,11 @@ import provider
 
 STATUS_SKIPPED = 77
 SHOWN_LINES = 150
+# Time limits; see isolation.py.
+FORK_SECONDS = 300
+CASE_SECONDS = 900
 
-Case = collections.namedtuple('Case', 'name function timeout')
+Case = collections.namedtuple('Case', 'name function')
 
 _cases = []
 
@@ -36,16 +39,11 @@ class Skipped(Exception):
     """The case cannot run here.  The argument is the reason."""
 
 
-def case(timeout=60):
-    """Returns a decorator that adds a function to the cases of the script.
-
-    The function receives the parsed arguments of the script.  timeout: seconds
-    after which the parent kills the child.
-    """
-    def add(function):
-        _cases.append(Case(function.__name__, function, timeout))
-        return function
-    return add
+def case(function):
+    """Adds a function to the cases of the script.  The function receives the
+    parsed arguments of the script."""
+    _cases.append(Case(function.__name__, function))
+    return function
 
 
 def note(text):
@@ -65,7 +63,7 @@ def _run_child(name, arguments):
     if not chosen:
         sys.exit('there is no case %s' % name)
     faulthandler.enable()
-    faulthandler.dump_traceback_later(max(chosen[0].timeout - 2, 1))
+    faulthandler.dump_traceback_later(CASE_SECONDS - 2)
     try:
         chosen[0].function(arguments)
     except Skipped as reason:
@@ -97,7 +95,7 @@ def _stacks(process):
     return '; stacks:\n    %s' % '\n    '.join(lines)
 
 
-def run_forked(function, timeout=30):
+def run_forked(function):
     """Runs a function in a fork of this process.
 
     Returns None if the function returned, else a text that says what happened.
@@ -107,7 +105,7 @@ def run_forked(function, timeout=30):
         child = os.fork()
         if child == 0:
             _forked_child(function, output)
-        end = time.monotonic() + timeout
+        end = time.monotonic() + FORK_SECONDS
         while True:
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid != 0:
@@ -116,7 +114,7 @@ def run_forked(function, timeout=30):
                 stacks = _stacks(child)
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
-                return 'no end after %d s%s' % (timeout, stacks)
+                return 'no end after %d s%s' % (FORK_SECONDS, stacks)
             time.sleep(0.002)
         output.seek(0)
         text = output.read().decode('utf-8', 'replace')
@@ -162,12 +160,12 @@ def _kill_group(child):
         pass
 
 
-def _start_child(command, timeout, output):
-    """Runs the child.  Returns its exit status, or None after the timeout."""
+def _start_child(command, output):
+    """Runs the child.  Returns its exit status, or None after CASE_SECONDS."""
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output,
                              stderr=subprocess.STDOUT, start_new_session=True)
     try:
-        return child.wait(timeout)
+        return child.wait(CASE_SECONDS)
     except subprocess.TimeoutExpired:
         return None
     finally:
@@ -175,14 +173,14 @@ def _start_child(command, timeout, output):
         child.wait()
 
 
-def _judge(status, timeout, text):
+def _judge(status, text):
     """Returns 'passed', 'skipped' or 'failed', and an explanation."""
     lines = text.splitlines()
     if status == STATUS_SKIPPED:
         return 'skipped', lines[-1] if lines else ''
     if status is None:
         return 'failed', 'no end after %d s; output:\n    %s' % (
-            timeout, '\n    '.join(lines[-2 * SHOWN_LINES:]))
+            CASE_SECONDS, '\n    '.join(lines[-2 * SHOWN_LINES:]))
     if status == 0 and 'completed' not in lines:
         return 'failed', ('the child ended before its checks; output:\n    %s' %
                           '\n    '.join(lines[-SHOWN_LINES:]))
@@ -193,11 +191,10 @@ def _judge(status, timeout, text):
 def _run_case(arguments, each):
     start = time.monotonic()
     with tempfile.TemporaryFile() as output:
-        status = _start_child(_child_command(arguments, each.name),
-                              each.timeout, output)
+        status = _start_child(_child_command(arguments, each.name), output)
         output.seek(0)
         text = output.read().decode('utf-8', 'replace')
-    verdict, why = _judge(status, each.timeout, text)
+    verdict, why = _judge(status, text)
     print('%-8s %-36s %5.1f s %s' % (verdict, each.name,
                                      time.monotonic() - start, why), flush=True)
     for line in text.splitlines():

@@ -14,6 +14,10 @@ import multiprocessing
 import os
 import tempfile
 
+# A case that takes longer fails.  PoCL needs a minute to compile one of
+# CLBlast's kernels, and several minutes if other programs run.
+CASE_SECONDS = 300
+
 PASSED, FAILED, SKIPPED = 'passed', 'failed', 'skipped'
 Result = collections.namedtuple('Result', 'status text')
 
@@ -72,11 +76,11 @@ def _child_main(connection, cases, prepare):
     connection.close()
 
 
-def _received(connection, process, timeout_seconds):
+def _received(connection, process):
     """Yields what a child sends until it ends or a case takes too long."""
     while True:
         try:
-            if not connection.poll(timeout_seconds):
+            if not connection.poll(CASE_SECONDS):
                 process.kill()
                 return
             yield connection.recv()
@@ -84,7 +88,7 @@ def _received(connection, process, timeout_seconds):
             return
 
 
-def run_isolated(cases, prepare, timeout_seconds=120):
+def run_isolated(cases, prepare):
     """Yields (case, result) for each case.
 
     cases: names or numbers of cases.
@@ -100,13 +104,13 @@ def run_isolated(cases, prepare, timeout_seconds=120):
         process.start()
         sender.close()
         done = 0
-        for message in _received(receiver, process, timeout_seconds):
+        for message in _received(receiver, process):
             done += 1
             yield message
         process.join()
         cases = cases[done:]
         if cases:
-            text = ('did not end within %d s' % timeout_seconds
+            text = ('did not end within %d s' % CASE_SECONDS
                     if process.exitcode == -9 else
                     'the process ended with status %s' % process.exitcode)
             yield cases.pop(0), Result(FAILED, text)

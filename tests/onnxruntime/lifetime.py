@@ -151,7 +151,7 @@ def run_threads_on(sessions, workload, runs, threads=THREADS):
 
 # ---- threads ----
 
-@case(timeout=120)
+@case
 def threads_run_one_session(arguments):
     """Eight threads run one session with different shapes."""
     workload = perceptron(3 * THREADS)
@@ -159,7 +159,7 @@ def threads_run_one_session(arguments):
     run_threads_on([session], workload, RUNS_PER_THREAD)
 
 
-@case(timeout=120)
+@case
 def threads_run_one_transformer(arguments):
     """As before, with more operators and more shapes than are cached."""
     workload = transformer(FORM_CACHE + 8)
@@ -167,7 +167,7 @@ def threads_run_one_transformer(arguments):
     run_threads_on([session], workload, RUNS_PER_THREAD // 4)
 
 
-@case(timeout=120)
+@case
 def threads_run_two_sessions(arguments):
     """Two sessions of one model share their weights."""
     workload = Workload(small_models.perceptron(1, 1024, 4096),
@@ -188,7 +188,7 @@ def threads_run_two_sessions(arguments):
     run_threads_on(sessions, workload, 20, 4)
 
 
-@case(timeout=120)
+@case
 def sessions_come_and_go_while_others_run(arguments):
     """20 sessions are created and destroyed while threads run another one."""
     workload = perceptron(8)
@@ -213,7 +213,7 @@ def sessions_come_and_go_while_others_run(arguments):
     pool.join()
 
 
-@case(timeout=120)
+@case
 def threads_create_sessions(arguments):
     """Threads create, run and destroy sessions at the same time."""
     workloads = [perceptron(2, i) for i in range(3)] + [transformer(2)]
@@ -229,7 +229,7 @@ def threads_create_sessions(arguments):
     run_threads(work, 4)
 
 
-@case(timeout=120)
+@case
 def failing_runs_between_good_ones(arguments):
     """Threads run a session; some of their runs fail."""
     session = reshape_session(arguments)
@@ -250,7 +250,7 @@ def failing_runs_between_good_ones(arguments):
 
 # ---- the order of destruction ----
 
-@case()
+@case
 def session_destroyed_after_run_in_other_thread(arguments):
     """A thread destroys a session as soon as another thread's run returned."""
     workload = perceptron(2)
@@ -271,7 +271,7 @@ def session_destroyed_after_run_in_other_thread(arguments):
         pool.join()
 
 
-@case()
+@case
 def sessions_destroyed_in_other_orders(arguments):
     """Sessions are destroyed in the order of creation, in reverse and mixed."""
     workloads = [perceptron(2, i // 2) for i in range(4)]
@@ -289,7 +289,7 @@ def sessions_destroyed_in_other_orders(arguments):
                 workloads[other].check(session, 1)
 
 
-@case()
+@case
 def session_never_run(arguments):
     """Sessions that were created and never run are destroyed."""
     workload = perceptron(1)
@@ -307,7 +307,7 @@ def _register(name):
     return onnxruntime.get_ep_devices()[before:]
 
 
-@case()
+@case
 def library_registered_again(arguments):
     """The library is unregistered and registered again, five times."""
     workload = perceptron(2)
@@ -324,7 +324,7 @@ def library_registered_again(arguments):
                for device in onnxruntime.get_ep_devices())
 
 
-@case()
+@case
 def library_unregistered_unused(arguments):
     """The library is registered and unregistered without a session."""
     for _ in range(5):
@@ -332,7 +332,7 @@ def library_unregistered_unused(arguments):
         onnxruntime.unregister_execution_provider_library('tandem')
 
 
-@case()
+@case
 def library_registered_twice(arguments):
     """The library is registered under two names, and both are used."""
     workload = perceptron(2)
@@ -350,7 +350,7 @@ def library_registered_twice(arguments):
     onnxruntime.unregister_execution_provider_library('second')
 
 
-@case()
+@case
 def provider_with_other_providers(arguments):
     """The list of providers has Tandem's and the CPU provider."""
     model = small_models.model(
@@ -395,7 +395,7 @@ def _start_busy_threads(arguments, seconds=None):
     return pool
 
 
-@case()
+@case
 def exit_with_live_session(arguments):
     """The process ends with a session and a registered library."""
     workload = perceptron(2)
@@ -403,7 +403,7 @@ def exit_with_live_session(arguments):
     workload.check(_kept[0])
 
 
-@case()
+@case
 def exit_with_session_in_a_cycle(arguments):
     """The session is part of a reference cycle when the process ends."""
     workload = perceptron(2)
@@ -413,7 +413,7 @@ def exit_with_session_in_a_cycle(arguments):
     gc.disable()
 
 
-@case()
+@case
 def exit_while_threads_run(arguments):
     """sys.exit while other threads run; Python waits for them."""
     pool = _start_busy_threads(arguments, 1)
@@ -422,7 +422,7 @@ def exit_while_threads_run(arguments):
     sys.exit(0)
 
 
-@case()
+@case
 def sys_exit_in_a_busy_thread(arguments):
     """A thread that runs a session calls sys.exit, which ends the thread."""
     workload = perceptron(2)
@@ -439,7 +439,7 @@ def sys_exit_in_a_busy_thread(arguments):
     workload.check(session, 1)
 
 
-@case()
+@case
 def underscore_exit_while_threads_run(arguments):
     """os._exit while daemon threads run."""
     _start_busy_threads(arguments)
@@ -447,7 +447,7 @@ def underscore_exit_while_threads_run(arguments):
     os._exit(0)
 
 
-@case()
+@case
 def underscore_exit_in_a_busy_thread(arguments):
     """A thread that ran a session calls os._exit while others run."""
     _start_busy_threads(arguments)
@@ -468,7 +468,7 @@ def _fork_and_exit():
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@case()
+@case
 def fork_with_a_session(arguments):
     """The process forks; the child ends at once; the parent goes on."""
     workload = transformer(4)
@@ -481,7 +481,7 @@ def fork_with_a_session(arguments):
     workload.check(other)
 
 
-@case()
+@case
 def fork_while_threads_run(arguments):
     """As before, while other threads run the session."""
     pool = _start_busy_threads(arguments, 2)
@@ -504,7 +504,7 @@ def check_repetitions(run, warm_up, count, limit, what):
     check_growth(before, resident_mib(), limit, '%d %s' % (count, what))
 
 
-@case(timeout=150)
+@case
 def memory_of_session_cycles(arguments):
     """200 sessions are created, run and destroyed, after a warm-up of 50."""
     workloads = [perceptron(3), transformer(3)]
@@ -516,7 +516,7 @@ def memory_of_session_cycles(arguments):
                       MAX_SESSION_GROWTH_MIB, 'sessions')
 
 
-@case(timeout=150)
+@case
 def memory_of_many_shapes(arguments):
     """A session runs with more shapes than it keeps, again and again."""
     workload = transformer(FORM_CACHE + 28)
@@ -526,7 +526,7 @@ def memory_of_many_shapes(arguments):
                       6 * shapes, MAX_SHAPE_GROWTH_MIB, 'shapes')
 
 
-@case(timeout=150)
+@case
 def memory_of_failed_runs(arguments):
     """Runs that fail do not leak."""
     session = reshape_session(arguments)
@@ -538,7 +538,7 @@ def memory_of_failed_runs(arguments):
     check_repetitions(fail, 300, 1200, MAX_SESSION_GROWTH_MIB, 'failed runs')
 
 
-@case(timeout=200)
+@case
 def exit_while_kernels_compile(arguments):
     """The last session ends while a driver without caches compiles. No thread of
     Tandem compiles afterwards, because drivers crash if a process exits then."""
