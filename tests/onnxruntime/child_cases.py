@@ -180,7 +180,7 @@ def _judge(status, text):
         return 'skipped', lines[-1] if lines else ''
     if status is None:
         return 'failed', 'no end after %d s; output:\n    %s' % (
-            CASE_SECONDS, '\n    '.join(lines[-2 * SHOWN_LINES:]))
+            CASE_SECONDS, '\n    '.join(lines[-SHOWN_LINES:]))
     if status == 0 and 'completed' not in lines:
         return 'failed', ('the child ended before its checks; output:\n    %s' %
                           '\n    '.join(lines[-SHOWN_LINES:]))
