@@ -46,9 +46,9 @@ class Tandem:
         self.numbers = {name: int(number) for number, name in rows}
         self.context, self.device = ctypes.c_void_p(), ctypes.c_uint32()
         self.check(self.functions.tandem_context_create(None,
-                                                      ctypes.byref(self.context)))
+                                                        ctypes.byref(self.context)))
         self.check(self.functions.tandem_device_find(self.context, b"cpu",
-                                                   ctypes.byref(self.device)))
+                                                     ctypes.byref(self.device)))
 
     def check(self, status):
         if status != 0:
