@@ -42,7 +42,7 @@ static const struct conv_form forms[] = {
     /* Windows of several elements. */
     DENSE_FORM(ALWAYS, S(2, 8, 13, 17), 16, 1, {3, 3},
                {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
-    DENSE_FORM(ALWAYS, S(1, 3, 29, 30), 40, 1, {7, 7},
+    DENSE_FORM(ALWAYS, S(1, 3, 23, 24), 40, 1, {7, 7},
                {{2, 2}, {1, 1}, {3, 3}, {3, 3}}),
     DENSE_FORM(SOME, S(1, 130, 6, 6), 70, 1, {3, 3},
                {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),

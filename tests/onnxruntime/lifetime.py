@@ -169,7 +169,7 @@ def threads_run_one_transformer(arguments):
 
 @case
 def threads_run_two_sessions(arguments):
-    """Two sessions of one model share their weights."""
+    """Sessions of one model share their weights, and threads use two of them."""
     workload = Workload(small_models.perceptron(1, 1024, 4096),
                         [small_models.perceptron_input(i, 0, 1024)
                          for i in range(1, 9)])
@@ -182,7 +182,9 @@ def threads_run_two_sessions(arguments):
         workload.check(sessions[-1])
     check_growth(before, resident_mib(), weights_mib * 3 // 2,
                  'three more sessions with %d MiB of weights' % weights_mib)
-    del sessions[2:]
+    del sessions
+    workload = perceptron(8)
+    sessions = [workload.session(arguments) for _ in range(2)]
     run_threads_on(sessions, workload, 20, 4)
     del sessions[0]
     run_threads_on(sessions, workload, 20, 4)

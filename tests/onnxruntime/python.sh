@@ -48,12 +48,6 @@ PYTHONDONTWRITEBYTECODE=1
 export TANDEM_ONNXRUNTIME_PROVIDER TANDEM_PLUGIN_PATH TANDEM_BACKENDS
 export XDG_CACHE_HOME POCL_CACHE_DIR OCL_ICD_VENDORS PYTHONDONTWRITEBYTECODE
 mkdir -p "$XDG_CACHE_HOME" "$POCL_CACHE_DIR" || exit 99
-# With small tensors compilation takes most of the time. PoCL compiles faster without
-# optimization.
-if test "$level" != full; then
-    : "${POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable}"
-    export POCL_EXTRA_BUILD_FLAGS
-fi
 
 # run newest|oldest SCRIPT [ARGUMENT]...: runs a script of this directory, and
 # records a failure in $status.
