@@ -376,6 +376,7 @@ def main():
                         help='run only the cases whose name contains TEXT')
     arguments = parser.parse_args()
     print('%s, device %s' % (provider.versions(), arguments.device))
+    provider.keep_device_open(arguments.device)
     results = [run_case(name, arguments.device, optimize)
                for name in CASES if arguments.only in name
                for optimize in (True, False)]

@@ -264,6 +264,7 @@ def main():
                         help='run only the cases whose name contains TEXT')
     arguments = parser.parse_args()
     print('%s, device %s' % (provider.versions(), arguments.device))
+    provider.keep_device_open(arguments.device)
     results = [run_case(name, arguments.device) for name in CASES
                if arguments.only in name]
     print('%d passed, %d failed, 0 skipped' % (sum(results),

@@ -267,16 +267,22 @@ def print_failure(number, result, arguments):
         print(shown.text, flush=True)
 
 
+def prepare(arguments):
+    """Returns a function that runs the graph with a number."""
+    provider.keep_device_open(arguments.device)
+    return functools.partial(run_number, arguments=arguments)
+
+
 def main():
     """Runs the script.  Returns its exit status."""
     arguments = parse_arguments()
     print('%s, device %s, seed %d' % (provider.versions(), arguments.device,
                                       arguments.seed), flush=True)
     numbers = range(arguments.first, arguments.first + arguments.count)
-    run = functools.partial(run_number, arguments=arguments)
     counts, dropped = collections.Counter(), 0
     start = time.monotonic()
-    for number, result in run_isolated(numbers, lambda: run):
+    for number, result in run_isolated(
+            numbers, functools.partial(prepare, arguments)):
         counts[result.status] += 1
         if result.status == PASSED:
             dropped += result.text

@@ -330,6 +330,7 @@ def main():
     arguments = parse_arguments()
     results = Results()
     print(f"{provider.versions()}, device {arguments.device}, seed {SEED}")
+    provider.keep_device_open(arguments.device)
     for name, build in cases(arguments.layers):
         if arguments.only in name:
             compare_model(results, name, *build(), arguments)

@@ -338,6 +338,7 @@ def main():
     arguments = parse_arguments()
     results = Results()
     print(f"{provider.versions()}, device {arguments.device}, seed {SEED}")
+    provider.keep_device_open(arguments.device)
     for name, build, shape, bound in cases(arguments.small):
         if arguments.only in name:
             compare(results, name, build, shape, bound, arguments)

@@ -306,6 +306,7 @@ def run_case(case, device, limits):
 
 def prepare(cases, device):
     """Returns a function that runs the case with a name."""
+    provider.keep_device_open(device)
     limits = host_limits()
     return lambda name: run_case(cases[name], device, limits)
 

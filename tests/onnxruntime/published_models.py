@@ -155,6 +155,7 @@ def main():
     arguments = parse_arguments()
     results = Results()
     print(f"{provider.versions()}, device {arguments.device}, seed {SEED}")
+    provider.keep_device_open(arguments.device)
     tests = [(MAGIKA[0], lambda: compare_magika(results, arguments.device)),
              (OCR[0], lambda: compare_ocr(results, arguments))]
     for package, run in tests:
