@@ -1,32 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by check-amd and check-intel, which set few and all, the targets of
-# a short and of a full run, and define
+# Sourced by check-amd and check-intel. They set `few` and `all`, the targets of a short
+# and of a full run, and define
 #
 #     kernels TARGET UNIT OPTION...
 #
-# which compiles one unit and prints for each kernel its name, its scratch
-# memory in bytes, and what else is worth knowing.  Everything is written into
-# $work, below the build directory.
+# which compiles a unit in the directory $work and prints a line for each kernel: its
+# name, its scratch memory in bytes, and other facts;
+#
+#     ours UNIT
+#
+# which returns true if GPUs of that vendor run the unit; and
+#
+#     spilling TARGET
+#
+# which prints a pattern of the kernels that may use scratch memory.
 
-# and ours UNIT, which says whether it is for that vendor, and spilling TARGET,
-# which prints a pattern of kernels that may use scratch.
-
-# Every variant that the plugin can ask for, for work-groups of $1 items, or
-# the choice that a seed, $2, makes of them.
-units_make() {
+# make_units GROUP [SEED]: writes the units, with all variants for work-groups of GROUP
+# items or the subset that SEED selects.
+make_units() {
     work=$PWD/test-cache/${0##*/}-$1
     rm -rf "$work"
     mkdir -p "$work" || exit 99
     tests/offline/variants "$work" "$@" > "$work/list" || exit 1
 }
 
-# Prints every kernel of one target; 1 where something is wrong.
-target_check() {
+# check_target TARGET: prints all kernels, and returns false if one is wrong.
+check_target() {
     target=$1
     result=0
     while read -r unit variants options; do
         ours "$unit" || continue
-        # No word of options holds blanks or patterns.
+        # No option contains blanks or patterns.
         if ! kernels "$target" "$unit" $options > "$work/$unit.kernels"; then
             echo "$target: $unit does not compile"
             result=1
@@ -56,9 +60,9 @@ if test "${CONFORMANCE_LEVEL-standard}" = full; then
 fi
 failed=0
 for group in $groups; do
-    units_make "$group" $seed
+    make_units "$group" $seed
     for target in $targets; do
-        target_check "$target" || failed=1
+        check_target "$target" || failed=1
     done
     rm -rf "$work"
 done

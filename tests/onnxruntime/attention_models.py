@@ -305,7 +305,10 @@ CASES = {
         scores() + softmax('s') + [node('Neg', 'p', 'z')], count=0,
         outputs=('y', 'z')),
     'softmax of columns': Case(scores() + softmax('s', axis=-2), count=0),
-    'softmax of heads': Case(scores() + softmax('s', axis=1), count=0),
+    # The weights of a query add up to much more than 1 here, and so do the rounding
+    # errors if there are many keys.
+    'softmax of heads': Case(scores() + softmax('s', axis=1), count=0,
+                             shapes=SHAPES[:2]),
     'masked scores that count': Case(
         scores() + CHOOSE + softmax('m'), {'c': visible},
         [constant('low', -2)], count=0),
