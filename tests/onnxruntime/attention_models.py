@@ -18,8 +18,8 @@ import tempfile
 import numpy
 
 import provider
-from small_models import (BOOL, FLOAT, constant, model, node, output_problem,
-                          value)
+from small_models import (BOOL, FLOAT, constant, keep_device_open, model, node,
+                          output_problem, value)
 
 RTOL, ATOL = 1e-4, 1e-5
 LOWEST = float(numpy.finfo(numpy.float32).min)
@@ -379,7 +379,7 @@ def main():
                         help='run only the cases whose name contains TEXT')
     arguments = parser.parse_args()
     print('%s, device %s' % (provider.versions(), arguments.device))
-    provider.keep_device_open(arguments.device)
+    keep_device_open(arguments.device)
     results = [run_case(name, arguments.device, optimize)
                for name in CASES if arguments.only in name
                for optimize in (True, False)]

@@ -20,7 +20,7 @@ import numpy
 from onnx import helper
 
 import provider
-from small_models import constant, model, output_problem, value
+from small_models import constant, keep_device_open, model, output_problem, value
 
 RTOL, ATOL = 1e-4, 1e-5
 DOMAIN = 'com.microsoft'
@@ -264,7 +264,7 @@ def main():
                         help='run only the cases whose name contains TEXT')
     arguments = parser.parse_args()
     print('%s, device %s' % (provider.versions(), arguments.device))
-    provider.keep_device_open(arguments.device)
+    keep_device_open(arguments.device)
     results = [run_case(name, arguments.device) for name in CASES
                if arguments.only in name]
     print('%d passed, %d failed, 0 skipped' % (sum(results),

@@ -42,7 +42,7 @@ import provider
 from graph_generator import OPSETS, Builder, perturbed_model
 from isolation import (FAILED, PASSED, WARNING, Result, error_text,
                        run_isolated)
-from small_models import output_problem
+from small_models import keep_device_open, output_problem
 
 TOLERANCE = 2e-5
 LEAST_MAGNITUDE = 2.0 ** -5
@@ -269,7 +269,7 @@ def print_failure(number, result, arguments):
 
 def prepare(arguments):
     """Returns a function that runs the graph with a number."""
-    provider.keep_device_open(arguments.device)
+    keep_device_open(arguments.device)
     return functools.partial(run_number, arguments=arguments)
 
 

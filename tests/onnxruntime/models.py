@@ -21,6 +21,7 @@ import numpy as np
 
 import exported_models
 import provider
+import small_models
 
 SEED = 7
 SMALL_VOCABULARY = 1000
@@ -330,7 +331,7 @@ def main():
     arguments = parse_arguments()
     results = Results()
     print(f"{provider.versions()}, device {arguments.device}, seed {SEED}")
-    provider.keep_device_open(arguments.device)
+    small_models.keep_device_open(arguments.device)
     for name, build in cases(arguments.layers):
         if arguments.only in name:
             compare_model(results, name, *build(), arguments)

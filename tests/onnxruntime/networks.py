@@ -23,6 +23,7 @@ from onnx.reference.op_run import OpRun
 
 import exported_models
 import provider
+import small_models
 import vision_models
 import whisper_models
 from models import Results, relative_difference
@@ -338,7 +339,7 @@ def main():
     arguments = parse_arguments()
     results = Results()
     print(f"{provider.versions()}, device {arguments.device}, seed {SEED}")
-    provider.keep_device_open(arguments.device)
+    small_models.keep_device_open(arguments.device)
     for name, build, shape, bound in cases(arguments.small):
         if arguments.only in name:
             compare(results, name, build, shape, bound, arguments)

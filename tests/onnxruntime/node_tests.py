@@ -48,7 +48,7 @@ from onnx import TensorProto, helper
 import provider
 from isolation import (FAILED, PASSED, SKIPPED, WARNING, Result, error_text,
                        run_isolated)
-from small_models import output_problem
+from small_models import keep_device_open, output_problem
 
 SEED = 1
 # ONNX Runtime from this version on must load every case that is not excluded.
@@ -306,7 +306,7 @@ def run_case(case, device, limits):
 
 def prepare(cases, device):
     """Returns a function that runs the case with a name."""
-    provider.keep_device_open(device)
+    keep_device_open(device)
     limits = host_limits()
     return lambda name: run_case(cases[name], device, limits)
 

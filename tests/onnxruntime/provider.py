@@ -22,7 +22,6 @@ REGISTRATION = 'tandem'
 RECORD_ASSIGNMENT = {'session.record_ep_graph_assignment_info': '1'}
 
 _devices = []
-_kept_sessions = []
 
 
 def register():
@@ -101,23 +100,6 @@ def session(model, device, *, fallback=False, optimize=True, log_level=4,
     if not fallback:
         result.add_session_config_entry('session.disable_cpu_ep_fallback', '1')
     return _inference_session(model, result)
-
-
-def keep_device_open(device):
-    """Opens a session that lives as long as the process.
-
-    Sessions that exist at the same time share a device and its compiled kernels.
-    Otherwise CLBlast compiles its kernels again for each session, which takes PoCL
-    0.3 s.
-    """
-    helper = onnx.helper
-    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1])
-            for name in 'xy']
-    graph = helper.make_graph([helper.make_node('Relu', 'x', 'y')], 'graph',
-                              ends[:1], ends[1:])
-    opsets = [helper.make_opsetid('', 14)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    _kept_sessions.append(session(model, device))
 
 
 def cpu_session(model, *, optimize=False, log_level=4, config=None):

@@ -24,6 +24,7 @@ import numpy as np
 import onnx
 
 import provider
+import small_models
 from models import Results
 
 SEED = 2
@@ -155,7 +156,7 @@ def main():
     arguments = parse_arguments()
     results = Results()
     print(f"{provider.versions()}, device {arguments.device}, seed {SEED}")
-    provider.keep_device_open(arguments.device)
+    small_models.keep_device_open(arguments.device)
     tests = [(MAGIKA[0], lambda: compare_magika(results, arguments.device)),
              (OCR[0], lambda: compare_ocr(results, arguments))]
     for package, run in tests:

@@ -164,6 +164,21 @@ def open_session(model, device, **options):
     return session
 
 
+_kept_sessions = []
+
+
+def keep_device_open(device):
+    """Opens a session that lives as long as the process.
+
+    Sessions that exist at the same time share a device and its compiled kernels.
+    Otherwise CLBlast compiles its kernels again for each session, which takes PoCL
+    0.3 s.
+    """
+    ends = [value(name, shape=[1]) for name in 'xy']
+    _kept_sessions.append(open_session(
+        model([node('Relu', 'x', 'y')], ends[:1], ends[1:]), device))
+
+
 def expect_error(function, *texts):
     """Calls a function, which must fail with a message that has all texts.
 
