@@ -2,7 +2,7 @@
 /* Maximum and average pooling. The tensors have the axes [batch, channels, z,
  * y, x]; arrays of three elements describe the axes x, y and z. A work-item
  * computes one element of the output, or with SQUARE_WINDOW four elements along
- * x, whose common inputs the compiler loads once. */
+ * y, whose windows share rows of the input. */
 #include "common/params.cl"
 
 struct pool_params {
@@ -46,6 +46,7 @@ PARAMS_SIZE(pool_params, 520);
 #endif
 #if SQUARE_WINDOW
 #define OUTPUTS POOL_OUTPUTS
+#define ROWS ((OUTPUTS - 1) * SQUARE_STRIDE + SQUARE_WINDOW)
 #define STRIDE_Y SQUARE_STRIDE
 #define WINDOW_LENGTH(axis) ((axis) < 2 ? SQUARE_WINDOW : 1)
 #define DILATION(axis) 1
@@ -65,15 +66,43 @@ PARAMS_SIZE(pool_params, 520);
 #define IS_INSIDE(position, axis)                                              \
     ((position) >= 0 && (position) < (offset_t)p.lengths[axis])
 
+/* The nearest position inside. */
+#define CLAMP_INSIDE(position, axis)                                           \
+    clamp(position, (offset_t)0, (offset_t)(p.lengths[axis] - 1))
+
+/* The result of a window without elements inside, before a division. */
+#define IDENTITY (IS_AVERAGE ? 0.0f : -INFINITY)
+
+/* Returns true if this value is greater than the maximum so far. NaN is greater
+ * than any number. */
+static inline bool is_greater(float value, float maximum)
+{
+    return !(value <= maximum) && maximum == maximum;
+}
+
+static inline float combine(float result, float value)
+{
+#if IS_AVERAGE
+    return result + value;
+#else
+    return is_greater(value, result) ? value : result;
+#endif
+}
+
 /* Number of the positions of a window that an average counts, along an axis. */
 static inline float positions_counted(offset_t start, offset_t size,
                                       offset_t dilation, offset_t limit,
                                       bool include_pad)
 {
+#if SQUARE_WINDOW
+    offset_t first = include_pad ? start : max(start, (offset_t)0);
+    return (float)(min(start + size, limit) - first);
+#else
     offset_t count = 0;
     for (offset_t k = 0; k < size; ++k, start += dilation)
         count += start < limit && (include_pad || start >= 0);
     return (float)count;
+#endif
 }
 #define POSITIONS_COUNTED(axis, start)                                         \
     positions_counted(start, WINDOW_LENGTH(axis), DILATION(axis),              \
@@ -111,19 +140,42 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
         else
             from += at * p.in_strides[axis];
     }
-    float results[OUTPUTS], errors[OUTPUTS];
+    float results[OUTPUTS];
+    __global const float *plane = in + from;
+#if SQUARE_WINDOW
+    /* Reduces each row of the windows once. A load does not depend on whether
+     * its position is inside, so that all loads can be in flight at once. */
+    plane += start[2] * p.in_strides[2];
+    float rows[ROWS];
+    REPEAT(i, ROWS)
+    {
+        offset_t y = start[1] + (offset_t)i;
+        offset_t row = CLAMP_INSIDE(y, 1) * (offset_t)p.in_strides[1];
+        float reduced = IDENTITY;
+        REPEAT(k, SQUARE_WINDOW)
+        {
+            offset_t x = start[0] + (offset_t)k;
+            float value = plane[row + CLAMP_INSIDE(x, 0) *
+                                          (offset_t)p.in_strides[0]];
+            reduced = combine(reduced, IS_INSIDE(x, 0) ? value : IDENTITY);
+        }
+        rows[i] = IS_INSIDE(y, 1) ? reduced : IDENTITY;
+    }
     REPEAT(i, OUTPUTS)
     {
-        results[i] = IS_AVERAGE ? 0.0f : -INFINITY;
-        errors[i] = 0.0f;
+        results[i] = rows[i * SQUARE_STRIDE];
+        REPEAT(k, SQUARE_WINDOW - 1)
+        results[i] = combine(results[i], rows[i * SQUARE_STRIDE + k + 1]);
     }
+#else
+    results[0] = IDENTITY;
 #if HAS_INDICES
     long where = -1;
+#elif IS_AVERAGE
+    float error = 0.0f;
 #endif
-    __global const float *plane = in + from;
     LOOP_OVER_WINDOW(z, 2, start[2])
-    REPEAT(i, OUTPUTS)
-    LOOP_OVER_WINDOW(y, 1, start[1] + (offset_t)i * STRIDE_Y)
+    LOOP_OVER_WINDOW(y, 1, start[1])
     {
         bool row_is_inside = IS_INSIDE(z, 2) && IS_INSIDE(y, 1);
         offset_t row = z * (offset_t)p.in_strides[2] +
@@ -132,26 +184,25 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
         {
             bool is_inside = row_is_inside && IS_INSIDE(x, 0);
             offset_t at = row + x * (offset_t)p.in_strides[0];
+            float value = is_inside ? plane[at] : IDENTITY;
 #if IS_AVERAGE
             /* Kahan summation */
-            float value = is_inside ? plane[at] : 0.0f;
-            float term = value - errors[i], next = results[i] + term;
-            errors[i] = (next - results[i]) - term;
-            results[i] = next;
-#else
-            float value = is_inside ? plane[at] : -INFINITY;
-            float best = results[i];
-            bool wins = !(value <= best) && best == best;
-#if HAS_INDICES
-            wins = is_inside && (wins || where < 0);
+            float term = value - error, next = results[0] + term;
+            error = (next - results[0]) - term;
+            results[0] = next;
+#elif HAS_INDICES
+            bool wins = is_inside &&
+                        (where < 0 || is_greater(value, results[0]));
             long position =
                 ((long)z * p.lengths[1] + (long)y) * p.lengths[0] + (long)x;
             where = wins ? position : where;
-#endif
-            results[i] = wins ? value : best;
+            results[0] = wins ? value : results[0];
+#else
+            results[0] = combine(results[0], value);
 #endif
         }
     }
+#endif
 #if IS_AVERAGE
     float counted =
         POSITIONS_COUNTED(0, start[0]) * POSITIONS_COUNTED(2, start[2]);

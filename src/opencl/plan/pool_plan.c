@@ -68,8 +68,9 @@ static bool has_square_kernel(const struct window *window)
 {
     const struct window_axis *x = &window->axis[0], *y = &window->axis[1];
     return x->kernel == y->kernel && x->dilation == 1 && y->dilation == 1 &&
-           window->axis[2].kernel == 1 && x->kernel >= MIN_SQUARE_WINDOW &&
-           x->kernel <= MAX_SQUARE_WINDOW && y->stride <= MAX_SQUARE_STRIDE;
+           window->axis[2].kernel == 1 && x->in > 0 && y->in > 0 &&
+           x->kernel >= MIN_SQUARE_WINDOW && x->kernel <= MAX_SQUARE_WINDOW &&
+           y->stride <= MAX_SQUARE_STRIDE;
 }
 
 static void plan_pool(struct launch_plan *plan,
