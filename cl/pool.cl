@@ -66,10 +66,6 @@ PARAMS_SIZE(pool_params, 520);
 #define IS_INSIDE(position, axis)                                              \
     ((position) >= 0 && (position) < (offset_t)p.lengths[axis])
 
-/* The nearest position inside. */
-#define CLAMP_INSIDE(position, axis)                                           \
-    clamp(position, (offset_t)0, (offset_t)(p.lengths[axis] - 1))
-
 /* The result of a window without elements inside, before a division. */
 #define IDENTITY (IS_AVERAGE ? 0.0f : -INFINITY)
 
@@ -109,6 +105,25 @@ static inline float positions_counted(offset_t start, offset_t size,
                       (offset_t)p.counted[axis], p.include_pad != 0)
 
 #ifdef BUILD_pool
+#if SQUARE_WINDOW
+/* Reduces a row of a window, which begins at position `start`. A load does not
+ * depend on whether its position is inside, so that all loads can be in flight
+ * at once. */
+INLINE float reduce_row(__global const float *row, offset_t start,
+                        offset_t length, offset_t stride)
+{
+    float reduced = IDENTITY;
+    REPEAT(k, SQUARE_WINDOW)
+    {
+        offset_t x = start + (offset_t)k;
+        float value = row[clamp(x, (offset_t)0, length - 1) * stride];
+        bool is_inside = x >= 0 && x < length;
+        reduced = combine(reduced, is_inside ? value : IDENTITY);
+    }
+    return reduced;
+}
+#endif
+
 KERNEL void pool(__global float *out, INDICES __global const float *in,
                  const struct pool_params p)
 {
@@ -143,23 +158,17 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
     float results[OUTPUTS];
     __global const float *plane = in + from;
 #if SQUARE_WINDOW
-    /* Reduces each row of the windows once. A load does not depend on whether
-     * its position is inside, so that all loads can be in flight at once. */
     plane += start[2] * p.in_strides[2];
     float rows[ROWS];
+    const offset_t last = (offset_t)p.lengths[1] - 1;
     REPEAT(i, ROWS)
     {
         offset_t y = start[1] + (offset_t)i;
-        offset_t row = CLAMP_INSIDE(y, 1) * (offset_t)p.in_strides[1];
-        float reduced = IDENTITY;
-        REPEAT(k, SQUARE_WINDOW)
-        {
-            offset_t x = start[0] + (offset_t)k;
-            float value = plane[row + CLAMP_INSIDE(x, 0) *
-                                          (offset_t)p.in_strides[0]];
-            reduced = combine(reduced, IS_INSIDE(x, 0) ? value : IDENTITY);
-        }
-        rows[i] = IS_INSIDE(y, 1) ? reduced : IDENTITY;
+        offset_t nearest = clamp(y, (offset_t)0, last);
+        float reduced = reduce_row(plane + nearest * p.in_strides[1], start[0],
+                                   (offset_t)p.lengths[0],
+                                   (offset_t)p.in_strides[0]);
+        rows[i] = y == nearest ? reduced : IDENTITY;
     }
     REPEAT(i, OUTPUTS)
     {
