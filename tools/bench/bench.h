@@ -68,7 +68,7 @@ struct suite {
      * bench_unavailable or bench_fail. */
     void (*run)(struct bench *bench);
 };
-#define SUITE_COUNT 11
+#define SUITE_COUNT 12
 extern const struct suite suites[SUITE_COUNT];
 
 void launch_list(struct list *list);
@@ -77,6 +77,8 @@ void transfer_list(struct list *list);
 void transfer_run(struct bench *bench);
 void bandwidth_list(struct list *list);
 void bandwidth_run(struct bench *bench);
+void operators_list(struct list *list);
+void operators_run(struct bench *bench);
 void gemm_list(struct list *list);
 void gemm_run(struct bench *bench);
 void layers_list(struct list *list);
