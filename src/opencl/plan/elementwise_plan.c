@@ -5,6 +5,7 @@
 #include "common/argument_check.h"
 #include "common/op_class.h"
 #include "common/operator_table.h"
+#include "opencl/device/device_enumeration.h"
 #include "opencl/objects.h"
 #include "opencl/plan/kernel_step.h"
 #include "elementwise.cl"
@@ -329,6 +330,21 @@ static void transposed_fill(struct transposed_params *out,
         strides_fill(out->strides + i * MAX_AXES, space, i);
 }
 
+/* Returns true if the tiles of the transposed inputs fit into half the local
+ * memory, because Mesa's rusticl reserves twice as much as a kernel declares.
+ */
+static bool tiles_fit(const struct op_request *request,
+                      const struct iteration_space *space, uint32_t axis,
+                      uint32_t side)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 1; i < space->operands; i++)
+        if (input_is_transposed(space, i, axis))
+            bytes += (uint64_t)side * (side + 1) *
+                     dtype_bytes(operand(request, i)->dtype);
+    return bytes <= request->hardware->info.local_memory_bytes / 2;
+}
+
 static void plan_transposed(struct launch_plan *plan,
                             const struct op_request *request,
                             struct iteration_space *space, uint32_t axis)
@@ -340,7 +356,10 @@ static void plan_transposed(struct launch_plan *plan,
         axes[i] = transposed ? axis : inner;
         inputs |= transposed ? 1u << (i - 1) : 0;
     }
+    bool is_single = (inputs & (inputs - 1)) == 0;
+    uint32_t vec4_side = is_single ? TILE_SIDE_VEC4 : TILE_SIDE;
     bool vec4 = request->group_log2 >= LARGE_GROUP_LOG2 &&
+                tiles_fit(request, space, axis, vec4_side) &&
                 space->shape[inner] % 4 == 0 && space->shape[axis] % 4 == 0 &&
                 operands_are_vec4(space, request, axes, &broadcast);
     struct kernel_key key = key_of(request, &kernel_elementwise_transposed,
@@ -350,9 +369,7 @@ static void plan_transposed(struct launch_plan *plan,
     struct transposed_params *out = (struct transposed_params *)step->params;
     out->immediate = operands_fill(step, request, out->value, out->offset);
     out->broadcast = broadcast;
-    bool is_single = (inputs & (inputs - 1)) == 0;
-    transposed_fill(out, space, axis,
-                    vec4 && is_single ? TILE_SIDE_VEC4 : TILE_SIDE);
+    transposed_fill(out, space, axis, vec4 ? vec4_side : TILE_SIDE);
     step->groups = out->tiles_per_plane * (uint64_t)space->elements;
 }
 
@@ -361,7 +378,8 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
 {
     uint32_t axis = find_transposed_axis(space), inner = space->rank - 1;
     uint32_t broadcast = 0, axes[SPACE_OPERANDS];
-    if (axis != inner && (1u << request->group_log2) >= TILE_SIDE) {
+    if (axis != inner && (1u << request->group_log2) >= TILE_SIDE &&
+        tiles_fit(request, space, axis, TILE_SIDE)) {
         plan_transposed(plan, request, space, axis);
         return;
     }
