@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares operators of attention with ONNX Runtime's CPU provider.
+"""Compares operators of com.microsoft with ONNX Runtime's CPU provider.
 
-These are Attention, MultiHeadAttention and RotaryEmbedding of the domain
-com.microsoft, for which ONNX has no tests.  The dimensions of all inputs are
-dynamic.  Nodes in forms that the provider does not serve must stay with ONNX
-Runtime.
+These are Attention, MultiHeadAttention, RotaryEmbedding and FusedConv, for which
+ONNX has no tests.  FusedConv is also compared with a convolution in float64.  The
+dimensions of inputs are dynamic, unless the provider needs them.  Nodes in forms
+that the provider does not serve must stay with ONNX Runtime.
 
 Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
 """
@@ -34,13 +34,18 @@ class Case:
     inputs: arrays by name; None is an absent input.
     constants: names of inputs that are constants of the model.
     served: False if ONNX Runtime must run the node.
+    fixed: names of inputs whose dimensions are part of the model.
+    reference: returns the expected output in float64, or None.
+    cpu: False if ONNX Runtime's CPU provider rejects the inputs.
     """
 
     def __init__(self, op_type, inputs, outputs=('y',), constants=(),
-                 served=True, fixed=(), **attributes):
+                 served=True, fixed=(), reference=None, cpu=True,
+                 **attributes):
         self.op_type, self.inputs, self.outputs = op_type, inputs, outputs
         self.constants, self.served = constants, served
-        self.fixed, self.attributes = fixed, attributes
+        self.fixed, self.reference, self.cpu = fixed, reference, cpu
+        self.attributes = attributes
 
     def feeds(self):
         return {name: array for name, array in self.inputs.items()
@@ -218,10 +223,104 @@ ROTARY_CASES.update({
     'number of heads': rotary(False, False, 0, num_heads=HEADS),
 })
 
+
+# ---- FusedConv ----
+
+# The parameters and the function of each activation that the provider serves.
+ACTIVATIONS = {
+    '': ((), lambda x: x),
+    'Clip': ((-0.5, 0.75), numpy.clip),
+    'HardSigmoid': ((0.3, 0.4),
+                    lambda x, slope, shift: numpy.clip(slope * x + shift, 0, 1)),
+    'LeakyRelu': ((0.2,), lambda x, slope: numpy.where(x < 0, slope * x, x)),
+    'Relu': ((), lambda x: numpy.maximum(x, 0)),
+    'Sigmoid': ((), lambda x: 1 / (1 + numpy.exp(-x))),
+    'Tanh': ((), numpy.tanh),
+}
+LENGTHS = (9, 8, 7)
+
+
+def convolution(x, weight, group, strides, dilations, pads):
+    """Returns a convolution in float64."""
+    spatial = x.ndim - 2
+    x = numpy.pad(x.astype(numpy.float64), [(0, 0), (0, 0)] + list(
+        zip(pads[:spatial], pads[spatial:])))
+    spans = [(size - 1) * dilation + 1
+             for size, dilation in zip(weight.shape[2:], dilations)]
+    windows = numpy.lib.stride_tricks.sliding_window_view(
+        x, spans, tuple(range(2, x.ndim)))
+    windows = windows[(slice(None),) * 2 +
+                      tuple(slice(None, None, step) for step in strides) +
+                      tuple(slice(None, None, step) for step in dilations)]
+    taps = tuple(range(-spatial, 0))
+    return numpy.concatenate([
+        numpy.moveaxis(numpy.tensordot(channels, rows, ((1,) + taps,) * 2),
+                       -1, 1)
+        for channels, rows in zip(numpy.split(windows, group, 1),
+                                  numpy.split(weight, group))], 1)
+
+
+def fused_conv(activation='', spatial=2, bias=True, residual=False, group=1,
+               channels=4, strides=None, dilations=None, pads=None, **arguments):
+    """Returns a case.
+
+    residual: True, or the shape of a residual that broadcasts.
+    """
+    parameters, function = ACTIVATIONS.get(activation, ((), None))
+    attributes = {'group': group, 'strides': strides or [1] * spatial,
+                  'dilations': dilations or [1] * spatial,
+                  'pads': pads or [1] * 2 * spatial}
+    inputs = {
+        'x': floats(BATCH, channels, *LENGTHS[:spatial]),
+        'w': floats(6, channels // group, *[3] * spatial, seed=1) / 3,
+        'bias': floats(6, seed=2) if bias else None}
+    result = convolution(inputs['x'], inputs['w'], **attributes)
+    if bias:
+        result += inputs['bias'].reshape(-1, *[1] * spatial)
+    if residual:
+        inputs['residual'] = floats(
+            *(result.shape if residual is True else residual), seed=3)
+        result += inputs['residual']
+    while list(inputs.values())[-1] is None:
+        inputs.popitem()
+    if activation:
+        attributes['activation'] = activation
+    if parameters:
+        attributes['activation_params'] = parameters
+    arguments.setdefault('constants', ('w',))
+    return Case('FusedConv', inputs,
+                reference=function and (lambda: function(result, *parameters)),
+                **attributes, **arguments)
+
+
+FUSED_CONV_CASES = {
+    '%s%s%s' % (activation or 'no activation', ', bias' if bias else '',
+                ', residual' if residual else ''):
+    fused_conv(activation, bias=bias, residual=residual)
+    for activation, bias, residual in itertools.product(
+        ACTIVATIONS, (False, True), (False, True))}
+FUSED_CONV_CASES.update({
+    'one axis': fused_conv('LeakyRelu', 1),
+    'one axis, residual': fused_conv('Clip', 1, residual=True),
+    'three axes': fused_conv('Sigmoid', 3),
+    'three axes, residual': fused_conv('HardSigmoid', 3, residual=True),
+    'two groups': fused_conv('Clip', group=2),
+    'two groups, residual': fused_conv('Tanh', group=2, residual=True),
+    'depthwise': fused_conv('LeakyRelu', group=6, channels=6),
+    'strides, dilations, padding': fused_conv(
+        'HardSigmoid', residual=True, strides=[2, 1], dilations=[1, 2],
+        pads=[0, 1, 2, 3]),
+    'dynamic weight': fused_conv('Clip', constants=(), fixed=('w',)),
+    'residual that broadcasts': fused_conv(
+        'HardSigmoid', residual=(1, 6, 1, 1), cpu=False),
+    'HardSwish': fused_conv('HardSwish', served=False),
+})
+
 CASES = {'%s, %s' % (kind, name): case
          for kind, cases in (('MultiHeadAttention', MULTI_HEAD_CASES),
                              ('Attention', ATTENTION_CASES),
-                             ('RotaryEmbedding', ROTARY_CASES))
+                             ('RotaryEmbedding', ROTARY_CASES),
+                             ('FusedConv', FUSED_CONV_CASES))
          for name, case in cases.items()}
 
 
@@ -230,14 +329,19 @@ CASES = {'%s, %s' % (kind, name): case
 def problem(case, device, report):
     """Runs a case.  Returns a text that says what is wrong, or None."""
     tested, feeds = case.model(), case.feeds()
-    expected = provider.cpu_session(tested).run(None, feeds)
+    expected = {}
+    if case.cpu:
+        expected['CPU provider'] = provider.cpu_session(tested).run(None, feeds)
+    if case.reference is not None:
+        expected['float64'] = [case.reference().astype(numpy.float32)]
     session = provider.session(tested, device, fallback=not case.served,
                                explain=report)
-    for index, (have, want) in enumerate(zip(session.run(None, feeds),
-                                             expected)):
-        text = output_problem(have, want, RTOL, ATOL)
-        if text is not None:
-            return 'output %d: %s' % (index, text)
+    outputs = session.run(None, feeds)
+    for name, wanted in expected.items():
+        for index, (have, want) in enumerate(zip(outputs, wanted)):
+            text = output_problem(have, want, RTOL, ATOL)
+            if text is not None:
+                return '%s, output %d: %s' % (name, index, text)
     with open(report, encoding='utf-8') as file:
         if ('no node of the model is served' in file.read()) == case.served:
             return 'the node is%s served' % (' not' if case.served else '')
