@@ -358,6 +358,31 @@ static void run(struct suite *suite, const struct op_row *row,
 /* Variants 0 to 7 of a form have bits for bias, residual and special values. */
 #define WITH_TF32 8u
 
+/*
+ * Each activation with a convolution that the OpenCL plugin computes as GEMM
+ * and with a depthwise one. Transposed convolutions of the same forms run two
+ * other kernels. `cases` has the tanh form of gelu.
+ */
+static void activations_run(struct suite *suite, const struct op_row *row)
+{
+    static const uint32_t tested_forms[] = {0, 19};
+    const struct op_row *activations[TANDEM_OP_ID_END];
+    const uint32_t count = activations_choose(suite, row, activations);
+
+    for (uint32_t i = 0; i < count * COUNT_OF(tested_forms); i++) {
+        const uint32_t id = activations[i / COUNT_OF(tested_forms)]->id;
+        const struct options options = {
+            .activation = id,
+            .parameters = {id == TANDEM_OP_GELU ? 0 : 0.25, 0.75},
+            .bias = true,
+            .residual = true,
+            .output_padding = output_paddings[0]};
+
+        run(suite, row, &forms[tested_forms[i % COUNT_OF(tested_forms)]],
+            &options);
+    }
+}
+
 static void cases(struct suite *suite, const struct op_row *row)
 {
     static const struct {
@@ -386,6 +411,7 @@ static void cases(struct suite *suite, const struct op_row *row)
             if (form_chosen(suite, &choice, always, 4))
                 run(suite, row, &forms[f], &options);
         }
+    activations_run(suite, row);
 }
 
 /* ---- random calls ---- */
@@ -416,9 +442,6 @@ static void window_draw(struct call *call, struct conv_form *form, uint32_t i)
 
 static void draw(struct call *call, const struct block *block)
 {
-    static const uint32_t activations[] = {TANDEM_OP_INVALID, TANDEM_OP_INVALID,
-                                           TANDEM_OP_RELU,    TANDEM_OP_SWISH,
-                                           TANDEM_OP_CLIP,    TANDEM_OP_MISH};
     static const int64_t no_padding[SPATIAL] = {0};
     struct random *random = call->random;
     struct conv_form form = {.group = 1};
@@ -441,8 +464,11 @@ static void draw(struct call *call, const struct block *block)
     options.bias = random_once_in(random, 2);
     options.residual = random_once_in(random, 3);
     options.tf32 = random_once_in(random, 4);
-    options.activation = activations[block->numbers[5] % 6];
-    options.parameters[0] = -0.5;
+    options.activation = activation_draw(block);
+    options.parameters[0] = options.activation == TANDEM_OP_GELU
+                                ? (double)random_below(random, 2)
+                            : options.activation == TANDEM_OP_CELU ? 0.5
+                                                                   : -0.5;
     options.parameters[1] = 6;
     shapes = attributes_set(call, &form, &options);
     operand_draw(call, 0, TANDEM_F32, &form.x);

@@ -113,6 +113,24 @@ int64_t invalid_number_draw(struct random *random, int64_t low, int64_t high)
 
 /* ---- values ---- */
 
+uint32_t activation_draw(const struct block *block)
+{
+    static const uint32_t usual[] = {TANDEM_OP_INVALID,    TANDEM_OP_RELU,
+                                     TANDEM_OP_LEAKY_RELU, TANDEM_OP_SIGMOID,
+                                     TANDEM_OP_TANH,       TANDEM_OP_GELU,
+                                     TANDEM_OP_SWISH};
+    uint32_t number = block->numbers[5], id = number / 8;
+    const struct op_row *row;
+
+    if (number % 8 != 7)
+        return usual[number % 8];
+    do {
+        id = (id + 1) % TANDEM_OP_ID_END;
+        row = op_find(id);
+    } while (row == NULL || row->op_class != TANDEM_CLASS_UNARY);
+    return id;
+}
+
 void spread_draw(struct spread *spread, struct random *random,
                  const struct op_row *row)
 {

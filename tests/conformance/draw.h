@@ -38,6 +38,10 @@ uint32_t index_dtype_draw(struct random *random);
 /* Returns an invalid value for an attribute in [low, high]. */
 int64_t invalid_number_draw(struct random *random, int64_t low, int64_t high);
 
+/* Returns the activation of a block, if any. Most blocks have one of the usual
+ * activations, the others any. */
+uint32_t activation_draw(const struct block *block);
+
 /* A distribution of values. */
 struct spread {
     enum {

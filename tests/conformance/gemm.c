@@ -402,8 +402,7 @@ static void gemm_make(struct call *call, const struct form *f)
                              .bias_kind = f->bias,
                              .activation = f->activation,
                              .activation_parameter = f->activation_parameter,
-                             .activation_parameter2 =
-                                 f->activation_parameter2};
+                             .activation_parameter2 = f->activation_parameter2};
     gemm_require(call, dtype, c_dtype);
     matrix_make(call, 0, dtype, ta ? f->k : f->m, ta ? f->m : f->k, f->batch,
                 f->pad[0], (f->repeat & 1u) != 0, f->lead, &gemm->a);
@@ -656,19 +655,13 @@ static void activations_run(struct suite *suite, const struct op_row *row)
     struct form form = {SIZES(23, 29, 31), .alpha = 0.3, .bias = COLUMN,
                         .activation_parameter = 0.25,
                         .activation_parameter2 = 0.75};
-    struct random choice;
+    const struct op_row *activations[TANDEM_OP_ID_END];
+    const uint32_t count = activations_choose(suite, row, activations);
 
-    random_seed(&choice, suite->options->seed, "activations");
-    for (uint32_t id = 1; id < TANDEM_OP_ID_END; id++) {
-        const struct op_row *activation = op_find(id);
-
-        if (activation == NULL || activation->op_class != TANDEM_CLASS_UNARY ||
-            (suite->options->smoke && !random_once_in(&choice, 16)) ||
-            (!suite->options->full && suite->options->filter == NULL &&
-             !random_once_in(&choice, 4)))
-            continue;
-        form.activation = id;
-        form.activation_parameter = id == TANDEM_OP_GELU ? 1.0 : 0.25;
+    for (uint32_t i = 0; i < count; i++) {
+        form.activation = activations[i]->id;
+        form.activation_parameter =
+            form.activation == TANDEM_OP_GELU ? 1.0 : 0.25;
         form_run(suite, row, &form);
     }
 }

@@ -101,25 +101,6 @@ static void bias_draw(struct call *p, struct random *random, uint32_t dtype)
         p->without_buffer |= 1u << 2;
 }
 
-/* Most blocks have one of the usual activations, the others any. */
-static uint32_t activation_of(const struct block *block)
-{
-    static const uint32_t usual[] = {
-        TANDEM_OP_INVALID, TANDEM_OP_RELU, TANDEM_OP_LEAKY_RELU,
-        TANDEM_OP_SIGMOID, TANDEM_OP_TANH, TANDEM_OP_GELU,
-        TANDEM_OP_SWISH};
-    uint32_t number = block->numbers[5], id = number / 8;
-    const struct op_row *row;
-
-    if (number % 8 != 7)
-        return usual[number % 8];
-    do {
-        id = (id + 1) % TANDEM_OP_ID_END;
-        row = op_find(id);
-    } while (row == NULL || row->op_class != TANDEM_CLASS_UNARY);
-    return id;
-}
-
 static void options_draw(struct tandem_gemm *gemm, struct random *random,
                          const struct block *block)
 {
@@ -135,9 +116,8 @@ static void options_draw(struct tandem_gemm *gemm, struct random *random,
     gemm->alpha = factors[random_below(random, 7)];
     gemm->beta = betas[random_below(random, 6)];
     gemm->bias_kind = (uint32_t)random_below(random, 3);
-    gemm->activation = random_below(random, 2) == 0
-                           ? TANDEM_OP_INVALID
-                           : activation_of(block);
+    gemm->activation = random_below(random, 2) == 0 ? TANDEM_OP_INVALID
+                                                    : activation_draw(block);
     if (gemm->activation == TANDEM_OP_GELU)
         gemm->activation_parameter = (double)random_below(random, 2);
     else

@@ -2,6 +2,8 @@
 /* The operator classes; see suite_class.h. */
 #include "suite_class.h"
 
+#define MAX_SMOKE_ACTIVATIONS 2u
+
 #define DECLARE(ID, number, name) extern const struct suite_class suite_##name;
 TANDEM_CLASSES(DECLARE)
 
@@ -21,6 +23,28 @@ bool form_chosen(const struct suite *suite, struct random *choice, bool always,
 
     return always || chosen || suite->options->full ||
            suite->options->filter != NULL;
+}
+
+uint32_t activations_choose(const struct suite *suite, const struct op_row *row,
+                            const struct op_row *out_rows[TANDEM_OP_ID_END])
+{
+    struct random choice;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < op_table_count; i++)
+        if (op_table[i].op_class == TANDEM_CLASS_UNARY)
+            out_rows[count++] = &op_table[i];
+    if (!suite->options->smoke)
+        return count;
+    random_seed(&choice, suite->options->seed, row->name);
+    for (uint32_t i = 0; i < MAX_SMOKE_ACTIVATIONS; i++) {
+        const uint32_t chosen = i + (uint32_t)random_below(&choice, count - i);
+        const struct op_row *first = out_rows[i];
+
+        out_rows[i] = out_rows[chosen];
+        out_rows[chosen] = first;
+    }
+    return MAX_SMOKE_ACTIVATIONS;
 }
 
 void operators_run(struct suite *suite)

@@ -87,6 +87,13 @@ const struct suite_class *class_of(const struct op_row *row);
  */
 bool form_chosen(const struct suite *suite, struct random *choice, bool always,
                  uint64_t n);
+/*
+ * Sets out_rows to the operators that GEMM and convolutions accept as
+ * activation. A smoke run gets two of them, which depend on the seed and on
+ * `row`. Returns their number.
+ */
+uint32_t activations_choose(const struct suite *suite, const struct op_row *row,
+                            const struct op_row *out_rows[TANDEM_OP_ID_END]);
 /* Runs the cases of all selected operators. */
 void operators_run(struct suite *suite);
 /* Returns the mistake with this number over all classes, or NULL. */
