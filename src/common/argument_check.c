@@ -113,8 +113,9 @@ static enum tandem_status find_range(const struct op_call *call,
     if (tensor->byte_offset % TANDEM_DTYPE_BYTES(tensor->dtype) != 0)
         return operand_error(call, operand,
                              "starts at byte %llu, which is not a multiple of "
-                             "its element size",
-                             (unsigned long long)tensor->byte_offset);
+                             "its element size, %u bytes",
+                             (unsigned long long)tensor->byte_offset,
+                             (unsigned)TANDEM_DTYPE_BYTES(tensor->dtype));
     return TANDEM_OK;
 }
 

@@ -2,6 +2,7 @@
 /* Implements the handle pools; see handle_pool.h. */
 #include "common/handle_pool.h"
 #include "common/atfork.h"
+#include "common/last_error.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,4 +113,15 @@ void handle_free(struct handle_pool *pool, void *object)
     pthread_mutex_lock(&pool->mutex);
     push_free(pool, object);
     pthread_mutex_unlock(&pool->mutex);
+}
+
+enum tandem_status handle_check(const struct handle_pool *pool,
+                                const void *object, const char *name,
+                                const char *what)
+{
+    if (handle_live(pool, object))
+        return TANDEM_OK;
+    if (object == NULL)
+        return argument_error("the %s handle is NULL", name);
+    return argument_error("the %s handle is invalid: not %s", name, what);
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tandem/backend.h>
 
 #define HANDLE_QUARANTINE 64u
 
@@ -56,5 +57,10 @@ static inline bool handle_live(const struct handle_pool *pool,
     return object != NULL && ((uintptr_t)object & 7u) == 0 &&
            ((const struct handle *)object)->magic == pool->magic;
 }
+/* Returns TANDEM_OK if `object` is a live object of the pool. Otherwise sets an
+ * error that calls the object `name` and says that the handle is not `what`. */
+enum tandem_status handle_check(const struct handle_pool *pool,
+                                const void *object, const char *name,
+                                const char *what);
 
 #endif

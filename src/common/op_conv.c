@@ -29,8 +29,15 @@ static struct activation activation_of(const struct tandem_op *op)
 static enum tandem_status conv_check(const struct op_call *call)
 {
     const char *name = call->info->name;
+    int64_t id = call->op->ints[ACTIVATION];
     struct activation activation = activation_of(call->op);
     enum tandem_status status = check_switch(call, RESIDUAL, "residual");
+    if (status == TANDEM_OK && (id < 0 || id > UINT32_MAX))
+        return last_error_set(
+            TANDEM_UNSUPPORTED,
+            "%s: activation is %lld; expected 0 or the number "
+            "of an operator of class unary",
+            name, (long long)id);
     return status == TANDEM_OK ? activation_check(name, &activation) : status;
 }
 

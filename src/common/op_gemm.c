@@ -123,7 +123,8 @@ static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
     if (status != TANDEM_OK)
         return status;
     if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
-        return argument_error("gemm: bias_kind %u is unknown", gemm->bias_kind);
+        return argument_error("gemm: bias_kind is %u; expected 0 to %u",
+                              gemm->bias_kind, (unsigned)TANDEM_BIAS_PER_ROW);
     status = check_dtype("a and b", gemm->dtype);
     if (status == TANDEM_OK)
         status = check_dtype("c", gemm_c_dtype(gemm));

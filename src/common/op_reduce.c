@@ -36,6 +36,7 @@ static enum tandem_status reduce_infer(const struct op_call *call,
     const int64_t *ints = call->op->ints;
     uint64_t axes = (uint64_t)ints[0];
     int64_t kept = 1, reduced = 1;
+    char shape[TENSOR_SHAPE_TEXT];
     enum tandem_status status = check_axes(call->info, axes, input->rank);
     (void)output;
     if (status != TANDEM_OK)
@@ -51,9 +52,10 @@ static enum tandem_status reduce_infer(const struct op_call *call,
             out->shape[out->rank++] = reduce ? 1 : input->shape[i];
     }
     if (needs_elements(call->info) && reduced == 0 && kept != 0)
-        return argument_error(
-            "%s: the reduced axes are empty, so there is no result",
-            call->info->name);
+        return argument_error("%s: the axes of mask 0x%llx are empty in shape "
+                              "%s, so there is no result",
+                              call->info->name, (unsigned long long)axes,
+                              tensor_shape_text(input, shape));
     return TANDEM_OK;
 }
 

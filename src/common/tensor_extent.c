@@ -22,8 +22,9 @@ enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
             limit = INT64_MAX;
     }
     if (limit > INT64_MAX / bytes)
-        return argument_error("%s: the shape has too many elements to address",
-                              what);
+        return argument_error("%s: the shape has more than %lld elements of %u "
+                              "bytes, which cannot be addressed",
+                              what, (long long)(INT64_MAX / bytes), bytes);
     return TANDEM_OK;
 }
 
@@ -96,4 +97,32 @@ enum tandem_status check_range(const char *what, uint64_t offset,
                           what, (unsigned long long)offset,
                           (unsigned long long)bytes,
                           (unsigned long long)buffer_bytes);
+}
+
+enum tandem_status check_fill(uint64_t offset, uint64_t bytes,
+                              const void *pattern, uint32_t pattern_bytes)
+{
+    if (pattern == NULL)
+        return argument_error("fill: the pattern is NULL");
+    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
+        pattern_bytes != 8)
+        return argument_error(
+            "fill: the pattern has %u bytes; expected 1, 2, 4 or 8",
+            pattern_bytes);
+    if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
+        return argument_error("fill: offset %llu and size %llu must be "
+                              "multiples of the pattern's %u bytes",
+                              (unsigned long long)offset,
+                              (unsigned long long)bytes, pattern_bytes);
+    return TANDEM_OK;
+}
+
+enum tandem_status copy_overlap_error(uint64_t source_offset,
+                                      uint64_t target_offset, uint64_t bytes)
+{
+    return argument_error(
+        "copy: the source range (%llu bytes at offset %llu) and the target "
+        "range (offset %llu) overlap",
+        (unsigned long long)bytes, (unsigned long long)source_offset,
+        (unsigned long long)target_offset);
 }

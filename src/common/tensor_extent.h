@@ -9,6 +9,12 @@
 /* Checks that the byte range of a transfer is inside the buffer. */
 enum tandem_status check_range(const char *what, uint64_t offset,
                                uint64_t bytes, uint64_t buffer_bytes);
+/* Checks the range and the pattern of a fill. */
+enum tandem_status check_fill(uint64_t offset, uint64_t bytes,
+                              const void *pattern, uint32_t pattern_bytes);
+/* Sets the error of a copy within a buffer whose ranges overlap. */
+enum tandem_status copy_overlap_error(uint64_t source_offset,
+                                      uint64_t target_offset, uint64_t bytes);
 
 /* Checks a tensor's dtype, rank and shape. */
 enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,

@@ -11,19 +11,6 @@ struct handle_pool stream_pool = HANDLE_POOL(struct tandem_stream, 0x63737472u);
 struct handle_pool event_pool = HANDLE_POOL(struct tandem_event, 0x63657674u);
 struct handle_pool buffer_pool = HANDLE_POOL(struct tandem_buffer, 0x63627566u);
 
-/* Returns TANDEM_OK if `handle` is a live object of `pool`.  Otherwise sets an
- * error that calls the object `name` and says that the handle is not `what`. */
-static enum tandem_status handle_check(const struct handle_pool *pool,
-                                       const void *handle, const char *name,
-                                       const char *what)
-{
-    if (handle_live(pool, handle))
-        return TANDEM_OK;
-    if (handle == NULL)
-        return argument_error("the %s handle is NULL", name);
-    return argument_error("the %s handle is invalid: not %s", name, what);
-}
-
 enum tandem_status device_check(const struct tandem_device *device)
 {
     return handle_check(&device_pool, device, "device",

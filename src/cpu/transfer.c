@@ -4,7 +4,6 @@
  * time per stream. */
 #include "config.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "common/last_error.h"
@@ -18,15 +17,13 @@ static enum tandem_status transfer_check(const char *what,
                                          uint64_t offset, uint64_t bytes)
 {
     struct address_range span;
-    char why[128];
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
     status = buffer_span(stream->owned.device, buffer, &span);
     if (status == TANDEM_OK)
         return check_range(what, offset, bytes, span.bytes);
-    snprintf(why, sizeof why, "%s", last_error_get());
-    return last_error_set(status, "%s: %s", what, why);
+    return last_error_prefix(status, what);
 }
 
 /* Checks the arguments of transfer `what` between a buffer and the host memory
@@ -81,20 +78,16 @@ enum tandem_status transfer_copy(struct tandem_stream *stream,
                                  uint64_t source_offset, uint64_t bytes)
 {
     enum tandem_status status =
-        transfer_check("copy, target", stream, target, target_offset, bytes);
+        transfer_check("copy: target", stream, target, target_offset, bytes);
     if (status == TANDEM_OK)
-        status = transfer_check("copy, source", stream, source, source_offset,
+        status = transfer_check("copy: source", stream, source, source_offset,
                                 bytes);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     const unsigned char *from = source->base + source_offset;
     unsigned char *to = target->base + target_offset;
     if (from < to + bytes && to < from + bytes)
-        return argument_error(
-            "copy: the source range (%llu bytes at offset %llu) and the target "
-            "range (offset %llu) overlap",
-            (unsigned long long)bytes, (unsigned long long)source_offset,
-            (unsigned long long)target_offset);
+        return copy_overlap_error(source_offset, target_offset, bytes);
     memcpy(to, from, (size_t)bytes);
     return TANDEM_OK;
 }
@@ -105,19 +98,11 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
                                  uint32_t pattern_bytes)
 {
     unsigned char copy[8];
-    if (pattern == NULL || (pattern_bytes != 1 && pattern_bytes != 2 &&
-                            pattern_bytes != 4 && pattern_bytes != 8))
-        return argument_error(
-            "fill: the pattern is NULL or has %u bytes; expected 1, 2, 4 or 8",
-            (unsigned)pattern_bytes);
-    if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
-        return argument_error("fill: offset %llu and size %llu must be "
-                              "multiples of the pattern's %u bytes",
-                              (unsigned long long)offset,
-                              (unsigned long long)bytes,
-                              (unsigned)pattern_bytes);
-    enum tandem_status status =
-        transfer_check("fill", stream, buffer, offset, bytes);
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = check_fill(offset, bytes, pattern, pattern_bytes);
+    if (status == TANDEM_OK)
+        status = transfer_check("fill", stream, buffer, offset, bytes);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     unsigned char *to = buffer->base + offset;
@@ -137,12 +122,15 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
 
 /* Returns TANDEM_OK if the stream and the buffer are live and belong to the
  * same device.  The buffer may be mapped. */
-static enum tandem_status mapped_check(struct tandem_stream *stream,
+static enum tandem_status mapped_check(const char *what,
+                                       struct tandem_stream *stream,
                                        const struct tandem_buffer *buffer)
 {
     enum tandem_status status = stream_check(stream);
-    return status != TANDEM_OK ? status
-                               : buffer_check(stream->owned.device, buffer);
+    if (status != TANDEM_OK)
+        return status;
+    status = buffer_check(stream->owned.device, buffer);
+    return status == TANDEM_OK ? status : last_error_prefix(status, what);
 }
 
 enum tandem_status transfer_map(struct tandem_stream *stream,
@@ -154,7 +142,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     if (out_memory == NULL)
         return argument_error("map: out_memory is NULL");
     *out_memory = NULL;
-    enum tandem_status status = mapped_check(stream, buffer);
+    enum tandem_status status = mapped_check("map", stream, buffer);
     if (status == TANDEM_OK)
         status = check_range("map", offset, bytes, buffer->bytes);
     if (status == TANDEM_OK)
@@ -172,7 +160,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
 enum tandem_status transfer_unmap(struct tandem_stream *stream,
                                   struct tandem_buffer *buffer, void *memory)
 {
-    enum tandem_status status = mapped_check(stream, buffer);
+    enum tandem_status status = mapped_check("unmap", stream, buffer);
     if (status != TANDEM_OK)
         return status;
     const unsigned char *at = memory;

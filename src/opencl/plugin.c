@@ -127,7 +127,9 @@ static enum tandem_status entry_import(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     if (memory == NULL && bytes > 0)
-        return argument_error("import_host: memory is NULL");
+        return argument_error(
+            "import_host: memory is NULL, but the size is %llu bytes",
+            (unsigned long long)bytes);
     struct thread_state host;
     thread_state_guard_enter(&host);
     status = import_memory(device, memory, bytes, out_buffer);
@@ -341,18 +343,14 @@ static enum tandem_status entry_launch(
         return status;
     if (!is_gemm(op))
         return operator_launch(stream, &request);
-    return op->gemm != NULL ? gemm_launch(stream, op->gemm)
-                            : argument_error("launch: op->gemm is NULL");
+    return gemm_launch(stream, op->gemm);
 }
 
 static enum tandem_status entry_gemm(struct tandem_stream *stream,
                                      const struct tandem_gemm *gemm)
 {
     enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    return gemm != NULL ? gemm_launch(stream, gemm)
-                        : argument_error("gemm: gemm is NULL");
+    return status == TANDEM_OK ? gemm_launch(stream, gemm) : status;
 }
 
 /* ---- streams and events ---- */

@@ -33,9 +33,10 @@ void fork_detection_start(void)
 
 enum tandem_status device_check(const struct tandem_device *device)
 {
-    if (!handle_live(&device_handles, device))
-        return argument_error("device %p is NULL, closed or not of this plugin",
-                              (const void *)device);
+    enum tandem_status status = handle_check(&device_handles, device, "device",
+                                             "a device, or it was closed");
+    if (status != TANDEM_OK)
+        return status;
     if (fork_detected())
         return last_error_set(
             TANDEM_DEVICE_LOST,

@@ -315,8 +315,8 @@ enum tandem_status gemm_launch(struct tandem_stream *stream,
 {
     struct gemm_dispatch dispatch;
     struct tandem_gemm gemm;
-    struct address_range_user user = {stream->device, "gemm"};
-    enum tandem_status status = check_gemm(given, buffer_address_range, &user);
+    enum tandem_status status =
+        check_gemm(given, buffer_address_range, stream->device);
     if (status != TANDEM_OK)
         return status;
     gemm_args_normalize(&gemm, given);

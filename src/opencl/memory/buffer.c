@@ -145,22 +145,23 @@ bool buffer_is_live(const struct tandem_buffer *buffer)
     return handle_live(&buffers, buffer);
 }
 
-enum tandem_status buffer_check(const struct tandem_device *device,
-                                const struct tandem_buffer *buffer,
-                                const char *what)
+enum tandem_status buffer_check_owner(const struct tandem_device *device,
+                                      const struct tandem_buffer *buffer)
 {
-    if (buffer == NULL)
-        return argument_error("%s: buffer is NULL", what);
-    if (!buffer_is_live(buffer))
-        return argument_error("%s: buffer %p is freed or invalid", what,
-                              (const void *)buffer);
-    if (buffer->device != device)
-        return argument_error("%s: buffer %p belongs to another device", what,
-                              (const void *)buffer);
-    if (atomic_load(&buffer->map_count) != 0)
-        return argument_error("%s: buffer %p is mapped: unmap it first", what,
-                              (const void *)buffer);
-    return TANDEM_OK;
+    enum tandem_status status =
+        handle_check(&buffers, buffer, "buffer", "a buffer, or it was freed");
+    if (status == TANDEM_OK && buffer->device != device)
+        return argument_error("the buffer belongs to another device");
+    return status;
+}
+
+enum tandem_status buffer_check(const struct tandem_device *device,
+                                const struct tandem_buffer *buffer)
+{
+    enum tandem_status status = buffer_check_owner(device, buffer);
+    if (status == TANDEM_OK && atomic_load(&buffer->map_count) != 0)
+        return argument_error("the buffer is mapped; unmap it first");
+    return status;
 }
 
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)

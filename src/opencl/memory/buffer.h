@@ -30,11 +30,13 @@ void buffer_destroy(struct tandem_buffer *buffer);
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
-/* Returns INVALID_ARGUMENT if the buffer is NULL, freed, mapped, or of another
- * device.  `what` names the operation for the error message. */
+/* Returns INVALID_ARGUMENT if the buffer is NULL, freed, or of another device.
+ * The error message does not name the operation. */
+enum tandem_status buffer_check_owner(const struct tandem_device *device,
+                                      const struct tandem_buffer *buffer);
+/* Like buffer_check_owner, but a mapped buffer is an error, too. */
 enum tandem_status buffer_check(const struct tandem_device *device,
-                                const struct tandem_buffer *buffer,
-                                const char *what);
+                                const struct tandem_buffer *buffer);
 /* Returns an error if the buffer is poisoned, that is, a write to it failed. */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
 /* Poisons the buffer, because a command that should write to it has failed. */

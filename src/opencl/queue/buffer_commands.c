@@ -3,6 +3,7 @@
 #include "opencl/queue/buffer_commands.h"
 
 #include "common/argument_check.h"
+#include "common/last_error.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/hazard_tracking.h"
 
@@ -12,10 +13,12 @@ enum tandem_status buffer_begin_command(struct tandem_stream *stream,
                                         const char *what)
 {
     enum tandem_status status = stream_check(stream);
-    if (status == TANDEM_OK)
-        status = buffer_check(stream->device, buffer, what);
-    if (status == TANDEM_OK)
-        status = check_range(what, offset, bytes, buffer->bytes);
+    if (status != TANDEM_OK)
+        return status;
+    status = buffer_check(stream->device, buffer);
+    if (status != TANDEM_OK)
+        return last_error_prefix(status, what);
+    status = check_range(what, offset, bytes, buffer->bytes);
     if (status == TANDEM_OK && bytes != 0)
         status = stream_begin_use(stream, buffer);
     return status;
@@ -82,11 +85,7 @@ enum tandem_status buffer_copy(struct tandem_stream *stream,
     uint64_t to = target->address + target_offset;
     uint64_t from = source->address + source_offset;
     if (to < from + bytes && from < to + bytes)
-        return argument_error("copy: %llu bytes at source_offset %llu and "
-                              "target_offset %llu overlap",
-                              (unsigned long long)bytes,
-                              (unsigned long long)source_offset,
-                              (unsigned long long)target_offset);
+        return copy_overlap_error(source_offset, target_offset, bytes);
     cl_int code;
     bool retried = false;
     do
@@ -101,24 +100,6 @@ enum tandem_status buffer_copy(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-static enum tandem_status check_pattern(uint64_t offset, uint64_t bytes,
-                                        const void *pattern,
-                                        uint32_t pattern_bytes)
-{
-    if (pattern == NULL)
-        return argument_error("fill: pattern is NULL");
-    if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
-        pattern_bytes != 8)
-        return argument_error("fill: pattern_bytes %u is not 1, 2, 4 or 8",
-                              pattern_bytes);
-    if (offset % pattern_bytes != 0 || bytes % pattern_bytes != 0)
-        return argument_error("fill: offset %llu and bytes %llu must be "
-                              "multiples of pattern_bytes %u",
-                              (unsigned long long)offset,
-                              (unsigned long long)bytes, pattern_bytes);
-    return TANDEM_OK;
-}
-
 enum tandem_status buffer_fill(struct tandem_stream *stream,
                                struct tandem_buffer *buffer, uint64_t offset,
                                uint64_t bytes, const void *pattern,
@@ -126,7 +107,7 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
 {
     enum tandem_status status = stream_check(stream);
     if (status == TANDEM_OK)
-        status = check_pattern(offset, bytes, pattern, pattern_bytes);
+        status = check_fill(offset, bytes, pattern, pattern_bytes);
     if (status == TANDEM_OK)
         status = buffer_begin_command(stream, buffer, offset, bytes, "fill");
     if (status != TANDEM_OK || bytes == 0)
@@ -215,10 +196,12 @@ enum tandem_status buffer_unmap(struct tandem_stream *stream,
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
-    if (!buffer_is_live(buffer) || buffer->device != stream->device ||
-        atomic_load(&buffer->map_count) == 0 || memory == NULL)
-        return argument_error("unmap: buffer %p is not mapped at %p",
-                              (void *)buffer, memory);
+    status = buffer_check_owner(stream->device, buffer);
+    if (status != TANDEM_OK)
+        return last_error_prefix(status, "unmap");
+    if (atomic_load(&buffer->map_count) == 0 || memory == NULL)
+        return argument_error(
+            "unmap: the memory is not mapped from this buffer");
     if (memory == &empty_map) {
         atomic_fetch_sub(&buffer->map_count, 1);
         return TANDEM_OK;

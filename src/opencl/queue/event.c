@@ -35,10 +35,9 @@ static void list_remove(struct tandem_event *event)
 
 static enum tandem_status event_check(const struct tandem_event *event)
 {
-    if (!handle_live(&events, event))
-        return argument_error("event %p is NULL, destroyed or invalid",
-                              (const void *)event);
-    return device_check(event->device);
+    enum tandem_status status =
+        handle_check(&events, event, "event", "an event, or it was destroyed");
+    return status == TANDEM_OK ? device_check(event->device) : status;
 }
 
 enum tandem_status event_record(struct tandem_stream *stream,
@@ -177,8 +176,8 @@ enum tandem_status event_enqueue_wait(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     if (event->device != stream->device)
-        return argument_error(
-            "stream_wait_event: event %p is of another device", (void *)event);
+        return argument_error("stream_wait_event: the event belongs to another "
+                              "device than the stream");
     if (event->stream == stream->id || atomic_load(&event->completed))
         return TANDEM_OK;
     status = flush_stream(event);

@@ -277,8 +277,7 @@ enum tandem_status buffer_address_range(const void *user,
                                         const struct tandem_buffer *buffer,
                                         struct address_range *out)
 {
-    const struct address_range_user *from = user;
-    enum tandem_status status = buffer_check(from->device, buffer, from->name);
+    enum tandem_status status = buffer_check(user, buffer);
     if (status != TANDEM_OK)
         return status;
     out->base = buffer->address;
@@ -289,11 +288,9 @@ enum tandem_status buffer_address_range(const void *user,
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct op_request *request, bool buffers)
 {
-    struct address_range_user user = {
-        device, request->op != NULL ? operator_name(request->op->id) : ""};
     return check_op(request->op, request->inputs, request->input_count,
                     request->outputs, request->output_count,
-                    buffers ? buffer_address_range : NULL, &user);
+                    buffers ? buffer_address_range : NULL, device);
 }
 
 static enum tandem_status check_inputs_poison(const struct op_request *request)

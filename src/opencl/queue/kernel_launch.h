@@ -36,13 +36,9 @@ enum tandem_status launch_plan_for_device(struct tandem_device *device,
 /* Checks the arguments of an operator, plans its kernels and enqueues them. */
 enum tandem_status launch_op(struct tandem_stream *stream,
                              struct op_request *request);
-/* The argument `user` of buffer_address_range points to this struct. */
-struct address_range_user {
-    const struct tandem_device *device;
-    const char *name; /* operator name for error messages */
-};
-/* Checks the buffer and returns its address range in *out.  This function is a
- * callback of type address_range_fn (argument_check.h). */
+/* Checks that the buffer belongs to the struct tandem_device `user`, and
+ * returns its address range in *out. This function is a callback of type
+ * address_range_fn (argument_check.h). */
 enum tandem_status buffer_address_range(const void *user,
                                         const struct tandem_buffer *buffer,
                                         struct address_range *out);

@@ -33,10 +33,10 @@ enum tandem_status stream_report_error(struct tandem_stream *stream,
 
 enum tandem_status stream_check(struct tandem_stream *stream)
 {
-    if (!stream_is_live(stream))
-        return argument_error("stream %p is NULL, destroyed or invalid",
-                              (void *)stream);
-    enum tandem_status status = device_check(stream->device);
+    enum tandem_status status = handle_check(&stream_handles, stream, "stream",
+                                             "a stream, or it was destroyed");
+    if (status == TANDEM_OK)
+        status = device_check(stream->device);
     if (status != TANDEM_OK)
         return status;
     status = (enum tandem_status)atomic_load(&stream->status);

@@ -107,7 +107,9 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (source == NULL)
-        return argument_error("upload: source is NULL");
+        return argument_error(
+            "upload: source is NULL, but the size is %llu bytes",
+            (unsigned long long)bytes);
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
         status = transfer_enqueue(&transfer, CL_FALSE, NULL);
     else
@@ -209,7 +211,9 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     if (status != TANDEM_OK || bytes == 0)
         return status;
     if (target == NULL)
-        return argument_error("download: target is NULL");
+        return argument_error(
+            "download: target is NULL, but the size is %llu bytes",
+            (unsigned long long)bytes);
     if ((flags & TANDEM_TRANSFER_ASYNC) != 0)
         return transfer_enqueue(&transfer, CL_FALSE, NULL);
     status = readback_supports(stream, bytes, timeout_ns)
