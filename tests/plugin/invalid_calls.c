@@ -2,8 +2,9 @@
 /*
  * Invalid calls of launch and gemm. Tandem's own plugins return
  * TANDEM_INVALID_ARGUMENT even for unsupported operators, supports and prepare
- * detect the same mistakes as launch, and each message names the operator and
- * differs from those of other mistakes. The conformance suite tests that
+ * detect the same mistakes as launch with the same message, each message names
+ * the operator and differs from those of other mistakes, and the CPU and the
+ * OpenCL plugin have the same messages. The conformance suite tests that
  * nothing is written.
  */
 #include <config.h>
@@ -30,6 +31,21 @@ static void name_check(const struct bench *bench, const char *name,
     ck_assert_msg(strstr(bench->api->last_error(), name) != NULL,
                   "%s: %s, %s: the message does not name the operator: %s",
                   bench->plugin->name, name, call, bench->api->last_error());
+}
+
+/* Fails the test unless the function repeated the last message of launch or
+ * gemm. */
+static void repetition_check(const struct bench *bench,
+                             const struct messages *messages,
+                             const char *function)
+{
+    const uint32_t last = messages->count - 1;
+
+    ck_assert_msg(
+        strcmp(bench->api->last_error(), messages->messages[last]) == 0,
+        "%s: %s of %s, %s: \"%s\", but launch: \"%s\"", bench->plugin->name,
+        function, messages->functions[last], messages->calls[last],
+        bench->api->last_error(), messages->messages[last]);
 }
 
 /* ---- launch ---- */
@@ -63,39 +79,37 @@ static void call_check(const struct bench *bench, struct messages *messages,
     const enum tandem_status launched = launch(bench, p);
 
     status_check(bench, launched, mistake->flags, name, mistake->name);
-    message_check(messages, bench, name, mistake->name);
+    message_check(messages, bench, launched, name, mistake->name);
     if (!(mistake->flags & UNNAMED))
         name_check(bench, name, mistake->name);
     if (mistake->flags & IN_BUFFER)
         return;
     ck_assert_msg(supports(bench, p) == launched, "%s: supports of %s, %s",
                   bench->plugin->name, name, mistake->name);
-    if (bench->api->prepare != NULL)
-        ck_assert_msg(prepare(bench, p) == launched, "%s: prepare of %s, %s",
-                      bench->plugin->name, name, mistake->name);
+    repetition_check(bench, messages, "supports");
+    if (bench->api->prepare == NULL)
+        return;
+    ck_assert_msg(prepare(bench, p) == launched, "%s: prepare of %s, %s",
+                  bench->plugin->name, name, mistake->name);
+    repetition_check(bench, messages, "prepare");
 }
 
-PLUGIN_TEST(invalid_launches)
+static void launches(const struct bench *bench, struct messages *messages)
 {
-    static struct messages messages;
     const struct call_mistake *mistake;
     struct mistaken_call call;
-    struct bench bench;
 
-    bench_open(&bench, (uint32_t)_i);
-    memset(&messages, 0, sizeof(messages));
-    call.buffer = bench.buffer;
-    call.other_device_object = bench.other_device_object;
-    call.freed = bench.freed;
+    call.buffer = bench->buffer;
+    call.other_device_object = bench->other_device_object;
+    call.freed = bench->freed;
     for (uint32_t i = 0;
-         bench.plugin->has_operators && (mistake = mistake_get(i)) != NULL;
+         bench->plugin->has_operators && (mistake = mistake_get(i)) != NULL;
          i++) {
         mistaken_call_reset(&call, op_find(mistake->op));
-        OK(&bench, supports(&bench, &call));
+        OK(bench, supports(bench, &call));
         mistake->make(&call);
-        call_check(&bench, &messages, &call, mistake);
+        call_check(bench, messages, &call, mistake);
     }
-    bench_close(&bench);
 }
 
 /* ---- overlaps ---- */
@@ -115,9 +129,9 @@ static void overlapping_output(struct mistaken_call *p)
     p->outs[0].strides[0] = 3;
 }
 
-PLUGIN_TEST(invalid_overlaps)
+static void overlaps(const struct bench *bench, struct messages *messages)
 {
-    static const struct call_mistake overlaps[] = {
+    static const struct call_mistake mistakes[] = {
         {"an output one element after its input", TANDEM_OP_NEG,
          shifted_operands, IN_BUFFER},
         {"an output with rows that overlap", TANDEM_OP_NEG, overlapping_output,
@@ -126,21 +140,16 @@ PLUGIN_TEST(invalid_overlaps)
         {"softmax in place", TANDEM_OP_SOFTMAX, in_place, IN_BUFFER},
         {"a transposition in place", TANDEM_OP_TRANSPOSE, in_place, IN_BUFFER},
     };
-    static struct messages messages;
     struct mistaken_call call;
-    struct bench bench;
 
-    bench_open(&bench, (uint32_t)_i);
-    memset(&messages, 0, sizeof(messages));
-    call.buffer = bench.buffer;
-    for (size_t i = 0; bench.plugin->has_operators &&
-                       i < sizeof(overlaps) / sizeof(overlaps[0]);
+    call.buffer = bench->buffer;
+    for (size_t i = 0; bench->plugin->has_operators &&
+                       i < sizeof(mistakes) / sizeof(mistakes[0]);
          i++) {
-        mistaken_call_reset(&call, op_find(overlaps[i].op));
-        overlaps[i].make(&call);
-        call_check(&bench, &messages, &call, &overlaps[i]);
+        mistaken_call_reset(&call, op_find(mistakes[i].op));
+        mistakes[i].make(&call);
+        call_check(bench, messages, &call, &mistakes[i]);
     }
-    bench_close(&bench);
 }
 
 /* ---- gemm ---- */
@@ -155,37 +164,52 @@ static void gemm_check(const struct bench *bench, struct messages *messages,
         bench->api->gemm(bench->stream, p->pointer);
 
     status_check(bench, launched, mistake->flags, "gemm", mistake->name);
-    message_check(messages, bench, "gemm", mistake->name);
+    message_check(messages, bench, launched, "gemm", mistake->name);
     name_check(bench, "gemm", mistake->name);
     if (mistake->flags & IN_BUFFER)
         return;
     ck_assert_msg(bench->api->supports(bench->device, &op, NULL, 0, NULL, 0) ==
                       launched,
                   "%s: supports of %s", bench->plugin->name, mistake->name);
-    if (bench->api->prepare != NULL)
-        ck_assert_msg(bench->api->prepare(bench->device, &op, NULL, 0, NULL,
-                                          0) == launched,
-                      "%s: prepare of %s", bench->plugin->name, mistake->name);
+    repetition_check(bench, messages, "supports");
+    if (bench->api->prepare == NULL)
+        return;
+    ck_assert_msg(bench->api->prepare(bench->device, &op, NULL, 0, NULL, 0) ==
+                      launched,
+                  "%s: prepare of %s", bench->plugin->name, mistake->name);
+    repetition_check(bench, messages, "prepare");
 }
 
-PLUGIN_TEST(invalid_gemms)
+static void gemms(const struct bench *bench, struct messages *messages)
 {
-    static struct messages messages;
     struct mistaken_gemm product = {.plain = false};
-    struct bench bench;
 
-    bench_open(&bench, (uint32_t)_i);
-    memset(&messages, 0, sizeof(messages));
-    product.buffer = bench.buffer;
-    product.other_device_object = bench.other_device_object;
-    product.freed = bench.freed;
-    for (uint32_t i = 0; bench.plugin->has_operators && i < gemm_mistake_count;
+    product.buffer = bench->buffer;
+    product.other_device_object = bench->other_device_object;
+    product.freed = bench->freed;
+    for (uint32_t i = 0; bench->plugin->has_operators && i < gemm_mistake_count;
          i++) {
         mistaken_gemm_reset(&product);
         gemm_mistakes[i].make(&product);
-        gemm_check(&bench, &messages, &product, &gemm_mistakes[i]);
+        gemm_check(bench, messages, &product, &gemm_mistakes[i]);
     }
-    bench_close(&bench);
+}
+
+/* ---- tests ---- */
+
+static const invalid_calls_fn parts[] = {launches, overlaps, gemms};
+
+PLUGIN_TEST(invalid_calls_are_rejected)
+{
+    static struct messages messages;
+
+    for (int i = 0; i < CASES_IN(parts); i++)
+        invalid_calls_run((uint32_t)_i, parts[i], &messages);
+}
+
+LOOP_TEST(invalid_calls_have_the_same_messages, CASES_IN(parts))
+{
+    messages_compare(parts[_i]);
 }
 
 void invalid_calls_add(TCase *tests)

@@ -86,12 +86,14 @@ void bench_close(struct bench *bench)
 }
 
 void message_check(struct messages *messages, const struct bench *bench,
-                   const char *function, const char *call)
+                   enum tandem_status status, const char *function,
+                   const char *call)
 {
     const uint32_t count = messages->count++;
     char *message;
 
     ck_assert_uint_lt(count, MAX_MESSAGES);
+    messages->statuses[count] = status;
     messages->functions[count] = function;
     snprintf(messages->calls[count], sizeof(messages->calls[0]), "%s", call);
     message = messages->messages[count];
@@ -105,4 +107,52 @@ void message_check(struct messages *messages, const struct bench *bench,
                       "%s: %s, %s: the message is also that of \"%s\": %s",
                       bench->plugin->name, function, call, messages->calls[i],
                       message);
+}
+
+void invalid_calls_run(uint32_t plugin, invalid_calls_fn calls,
+                       struct messages *messages)
+{
+    struct bench bench;
+
+    bench_open(&bench, plugin);
+    messages->count = 0;
+    calls(&bench, messages);
+    bench_close(&bench);
+}
+
+/* Returns the index of the plugin, or plugin_count. */
+static uint32_t plugin_find(const char *name)
+{
+    uint32_t i = 0;
+
+    while (i < plugin_count && strcmp(plugins[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+void messages_compare(invalid_calls_fn calls)
+{
+    static struct messages cpu, opencl;
+    const uint32_t cpu_index = plugin_find("cpu");
+    const uint32_t opencl_index = plugin_find("opencl");
+    uint32_t compared = 0;
+
+    if (cpu_index == plugin_count || opencl_index == plugin_count)
+        return;
+    invalid_calls_run(cpu_index, calls, &cpu);
+    invalid_calls_run(opencl_index, calls, &opencl);
+    for (uint32_t i = 0; i < cpu.count; i++)
+        for (uint32_t j = 0; j < opencl.count; j++) {
+            if (strcmp(cpu.functions[i], opencl.functions[j]) != 0 ||
+                strcmp(cpu.calls[i], opencl.calls[j]) != 0)
+                continue;
+            ck_assert_msg(cpu.statuses[i] == opencl.statuses[j] &&
+                              strcmp(cpu.messages[i], opencl.messages[j]) == 0,
+                          "%s, %s:\ncpu: status %d: %s\nopencl: status %d: %s",
+                          cpu.functions[i], cpu.calls[i], (int)cpu.statuses[i],
+                          cpu.messages[i], (int)opencl.statuses[j],
+                          opencl.messages[j]);
+            compared++;
+        }
+    ck_assert_uint_gt(compared, 0);
 }

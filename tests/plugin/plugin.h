@@ -71,6 +71,7 @@ void invalid_memory_add(TCase *tests);
 /* The messages so far, which the next one must differ from. */
 struct messages {
     uint32_t count;
+    enum tandem_status statuses[MAX_MESSAGES];
     const char *functions[MAX_MESSAGES]; /* The caller keeps them alive. */
     char calls[MAX_MESSAGES][100];
     char messages[MAX_MESSAGES][512];
@@ -78,8 +79,22 @@ struct messages {
 
 /* Fails the test unless the plugin's last message is not empty and differs from
  * the messages of the earlier mistakes in calls of the same function or
- * operator. */
+ * operator. Adds the message and the status. */
 void message_check(struct messages *messages, const struct bench *bench,
-                   const char *function, const char *call);
+                   enum tandem_status status, const char *function,
+                   const char *call);
+
+/* Makes invalid calls and passes each message to message_check. */
+typedef void (*invalid_calls_fn)(const struct bench *bench,
+                                 struct messages *messages);
+/* Makes the calls on a plugin. */
+void invalid_calls_run(uint32_t plugin, invalid_calls_fn calls,
+                       struct messages *messages);
+/*
+ * Makes the calls on the CPU and the OpenCL plugin and fails the test unless
+ * both return the same statuses and messages. Calls that only one of them makes
+ * are not compared. Does nothing if a plugin was not loaded.
+ */
+void messages_compare(invalid_calls_fn calls);
 
 #endif
