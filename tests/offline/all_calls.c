@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Generates calls of each operator of the table with all dtypes and several
- * shapes, layouts and attributes. Invalid calls are skipped by the plugin's
- * own argument check, so this file needs no knowledge of single operators.
+ * shapes, layouts and attributes. All operators share the tables `samples` and
+ * `attributes`, and the plugin's own argument check skips the calls that are
+ * invalid for an operator. A new operator may need new rows: the test fails if
+ * none of its calls is valid.
+ *
+ * Four classes need code of their own. rotary_shape gives the inputs of a
+ * rotary embedding their different shapes. conv_try plans a convolution with
+ * each GEMM kernel, because the plan depends on the kernel that the cost model
+ * selects. products_try does the same for gemm, whose operands are in a struct.
+ * attention_try uses lengths for which attention has separate kernels.
  */
 #include <stdio.h>
 #include <stdlib.h>
