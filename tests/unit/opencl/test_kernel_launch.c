@@ -147,10 +147,9 @@ void buffer_destroy(struct tandem_buffer *buffer)
 }
 
 enum tandem_status buffer_check(const struct tandem_device *of,
-                                const struct tandem_buffer *buffer,
-                                const char *what)
+                                const struct tandem_buffer *buffer)
 {
-    (void)of, (void)buffer, (void)what;
+    (void)of, (void)buffer;
     return TANDEM_OK;
 }
 
