@@ -270,6 +270,18 @@ def operator_without_kernel(arguments):
 
 
 @case
+def activation_without_parameters(arguments):
+    """The CPU provider, to which this node is left, refuses it."""
+    tested = model(
+        [node('FusedConv', 'x w', 'y', domain='com.microsoft',
+              activation='LeakyRelu')],
+        [value('x', FLOAT, [1, 2, 5, 5])], [value('y')],
+        initializers=[numpy_helper.from_array(floats(3, 2, 3, 3), 'w')],
+        domains=['com.microsoft'])
+    creation_error(tested, arguments.device, fallback=True)
+
+
+@case
 def rank_nine(arguments):
     """Tensors of rank 9 are left to the CPU provider."""
     shape = [1, 2, 1, 2, 1, 2, 1, 2, 3]

@@ -458,28 +458,28 @@ bool fused_conv_activation(const struct graph_node *node, uint32_t *out_op,
 {
     static const struct {
         const char *name;
-        uint32_t op;
+        uint32_t op, parameters;
     } names[] = {
-        {"Clip", TANDEM_OP_CLIP},
-        {"HardSigmoid", TANDEM_OP_HARDSIGMOID},
-        {"LeakyRelu", TANDEM_OP_LEAKY_RELU},
-        {"Relu", TANDEM_OP_RELU},
-        {"Sigmoid", TANDEM_OP_SIGMOID},
-        {"Tanh", TANDEM_OP_TANH},
+        {"Clip", TANDEM_OP_CLIP, 2},
+        {"HardSigmoid", TANDEM_OP_HARDSIGMOID, 2},
+        {"LeakyRelu", TANDEM_OP_LEAKY_RELU, 1},
+        {"Relu", TANDEM_OP_RELU, 0},
+        {"Sigmoid", TANDEM_OP_SIGMOID, 0},
+        {"Tanh", TANDEM_OP_TANH, 0},
     };
     const struct graph_attribute *name = graph_attribute(node, "activation");
     const struct graph_attribute *parameters =
         graph_attribute(node, "activation_params");
+    const size_t count = parameters != NULL ? parameters->real_count : 0;
 
     *out_op = TANDEM_OP_INVALID;
-    for (uint32_t i = 0; i < 2; i++)
-        out_parameters[i] = parameters != NULL && i < parameters->real_count
-                                ? parameters->reals[i]
-                                : 0;
+    for (size_t i = 0; i < 2; i++)
+        out_parameters[i] = i < count ? parameters->reals[i] : 0;
     if (name == NULL || name->string == NULL || name->string[0] == '\0')
         return true;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (strcmp(names[i].name, name->string) == 0)
+        if (strcmp(names[i].name, name->string) == 0 &&
+            names[i].parameters <= count)
             *out_op = names[i].op;
     }
     return *out_op != TANDEM_OP_INVALID;
