@@ -19,39 +19,48 @@ static const char introduction[] =
     " change it, change the\ntable and run `make operators`."
     " [ONNX Runtime](onnxruntime.md) describes the provider.\n"
     "\n"
-    "*Tandem* is the operator that computes it; operators without one only"
-    " make views or\ncopies. *Shapes* is \"yes\" if the provider also computes"
+    "*Tandem* is the operator of Tandem that computes the ONNX operator. The"
+    " field is empty if\nthat only makes a view or a copy, or returns a shape or"
+    " a constant. *Shapes* is \"yes\" if the provider also computes"
     " integers with this operator on the\nhost, when they depend only on the"
     " shapes of tensors and on constants.\n"
     "\n"
     "| ONNX operator | Domain | Tandem | Dtypes | Shapes |\n"
     "|---|---|---|---|---|\n";
 
-static const char *rule_text(enum operand_rule rule)
+static const char *shape_rule_text(const struct onnx_operator *op)
 {
-    switch (rule) {
+    if (strcmp(op->type, "ConstantOfShape") == 0)
+        return "the value f32, i32, i64 or bool";
+    return op->tandem_op == TANDEM_OP_RANGE ? "f32, i32, i64"
+                                            : "any type to i64";
+}
+
+static const char *rule_text(const struct onnx_operator *op)
+{
+    switch (op->rule) {
     case RULE_F32:
         return "f32";
     case RULE_POW:
         return "f32; the exponent f32 or a constant integer";
     case RULE_NUMBER:
-        return "f32; i32 and i64 of rank 2 and more";
+        return "f32; i32 and i64 only from rank 2 on";
     case RULE_COMPARE:
-        return "f32, i32 and i64 of rank 2 and more, to bool";
+        return "f32, i32 and i64 only from rank 2 on, to bool";
     case RULE_PREDICATE:
         return "f32 to bool";
     case RULE_LOGICAL:
         return "bool";
     case RULE_WHERE:
-        return "condition bool; data f32, i32 and i64 of rank 2 and more";
+        return "condition bool; data f32, i32 and i64 only from rank 2 on";
     case RULE_CAST:
         return "f32, i32, i64, u8, bool; not to a shorter integer";
     case RULE_MOVE:
-        return "any; integers of rank 2 and more";
+        return "any; integers only from rank 2 on";
     case RULE_GATHER:
-        return "data any, integers of rank 2 and more; indices i32 or i64";
+        return "data any, integers only from rank 2 on; indices i32 or i64";
     case RULE_SCATTER:
-        return "data any, integers of rank 2 and more, f32 with a reduction;"
+        return "data any, integers only from rank 2 on, f32 with a reduction;"
                " indices i32 or i64";
     case RULE_ATTENTION:
         return "f32; mask f32 or bool";
@@ -64,7 +73,7 @@ static const char *rule_text(enum operand_rule rule)
     case RULE_FUSED: /* not an operator of ONNX */
         break;
     case RULE_SHAPE:
-        return "any input; i32, i64 (ConstantOfShape also f32, bool)";
+        return shape_rule_text(op);
     }
     return "?";
 }
@@ -75,7 +84,7 @@ static void print_row(const struct onnx_operator *op)
 
     printf("| %s | %s | %s | %s | %s |\n", op->type,
            op->domain[0] == '\0' ? "ai.onnx" : op->domain,
-           info != NULL ? info->name : "", rule_text(op->rule),
+           info != NULL ? info->name : "", rule_text(op),
            op->evaluate != NULL ? "yes" : "");
 }
 

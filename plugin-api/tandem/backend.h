@@ -366,8 +366,8 @@ enum tandem_cost_class {
 /* The operators. Plugins, the host, the conformance suite, cl-probe and the
  * documentation are made from this list. Numbers are part of the ABI and never
  * reused. Names are those of ONNX, else of PyTorch.
- * X(ID, number, name, class, number of inputs (the least, for CONCAT and CONV),
- *   number of outputs,
+ * X(ID, number, name, class, number of inputs (the minimum for CONCAT, CONV,
+ *   ATTENTION and ROTARY_EMBEDDING), number of outputs,
  *   names of integer attributes, their count, names of float attributes,
  *   their count, cost class, metric, tolerance, required, formula)
  * required is 1 if devices with TANDEM_CAP_CORE_OPERATORS must support the
@@ -578,7 +578,9 @@ struct tandem_gemm {
     int64_t m, n, k, batch;
     double alpha, beta;
     struct tandem_matrix a, b, c;
-    struct tandem_buffer *bias; /* contiguous; NULL with TANDEM_BIAS_NONE */
+    /* Contiguous elements that all batches share, as many as bias_kind says;
+     * NULL with TANDEM_BIAS_NONE. */
+    struct tandem_buffer *bias;
     uint64_t bias_byte_offset;
     uint32_t bias_kind;  /* enum tandem_bias */
     /* TANDEM_OP_INVALID (none), or an operator of class UNARY */
@@ -694,9 +696,9 @@ struct tandem_open_options {
     size_t struct_size;
     uint32_t count; /* number of keys, and of values */
     uint32_t reserved;
-    const char *const *keys;
+    const char *const *keys; /* the strings are used only during open */
     const char *const *values;
-    tandem_log_fn log; /* NULL means no messages */
+    tandem_log_fn log; /* may be called until close returns; NULL: no messages */
     void *log_user;
 };
 
@@ -729,7 +731,9 @@ struct tandem_memory_stats {
     uint64_t cached_kernel_count; /* compiled operators in memory */
 };
 
-/* Callback of tune: gets a key and value for the plugin's profile section. */
+/* Callback of tune: gets a key and value for the plugin's profile section. It
+ * runs in the thread that called tune; the strings are valid during the call
+ * only. */
 typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
                                         const char *value);
 
@@ -860,7 +864,9 @@ struct tandem_backend {
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* Optional. Starts to compile in the background. Fallback: TANDEM_OK. */
+    /* Optional. Makes the device compile in the background what launch would
+     * compile, and does not wait. query_ready reports the result. Fallback:
+     * TANDEM_OK. */
     enum tandem_status (*prepare)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -908,11 +914,13 @@ struct tandem_backend {
     /* Required. Puts an event at the stream's end. The caller destroys it. */
     enum tandem_status (*event_record)(struct tandem_stream *stream,
                                        struct tandem_event **out_event);
-    /* Required. */
+    /* Required. Frees the event, which need not have passed. */
     void (*event_destroy)(struct tandem_event *event);
-    /* Required. TANDEM_OK: the event has passed. TANDEM_NOT_READY: not yet. */
+    /* Required. Returns TANDEM_OK if the event has passed, TANDEM_NOT_READY if
+     * it has not, or the sticky error of its stream. */
     enum tandem_status (*event_query)(struct tandem_event *event);
-    /* Required [blocks]. */
+    /* Required [blocks]. Waits until the event has passed. Returns
+     * TANDEM_NOT_READY after the timeout, or the sticky error of its stream. */
     enum tandem_status (*event_wait)(struct tandem_event *event,
                                      uint64_t timeout_ns);
     /* Optional. Returns the device time between two events that one profiling
@@ -926,7 +934,8 @@ struct tandem_backend {
 
     /* -- capture and launch of graphs: all functions or none --
      * Between capture_begin and capture_end, launch, gemm, copy and fill on the
-     * stream are recorded and not run.  Fallback: TANDEM_UNSUPPORTED. */
+     * stream are recorded and not run.  The caller destroys the graph, and
+     * frees no buffer of it before.  Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*capture_begin)(struct tandem_stream *stream);
     enum tandem_status (*capture_end)(struct tandem_stream *stream,
                                       struct tandem_graph **out_graph);

@@ -91,6 +91,10 @@
  *                         another value is ignored with a warning
  *   TANDEM_HANG_TIMEOUT_SECONDS  time after which a device that blocks an
  *                         operator or a write is lost (default 60; 0: never)
+ *   TANDEM_OPENCL_BLOCKLIST  "ignore" uses OpenCL drivers that the driver
+ *                         blocklist excludes
+ *   XDG_CACHE_HOME        its subdirectory tandem has profiles and compiled
+ *                         kernels (default ~/.cache)
  */
 #ifndef TANDEM_HOST_H
 #define TANDEM_HOST_H
@@ -422,7 +426,8 @@ tandem_prepare_matmul(struct tandem_context *context,
                       struct tandem_tensor *a, struct tandem_tensor *b,
                       struct tandem_tensor *c);
 
-/* Shorthands for tandem_run. */
+/* Shorthands for tandem_run, for operators without attributes. NULL operands
+ * are TANDEM_INVALID_ARGUMENT. */
 enum tandem_status tandem_unary(struct tandem_context *context, uint32_t op,
                                 struct tandem_tensor *x,
                                 struct tandem_tensor *y);
@@ -487,8 +492,10 @@ tandem_explain_matmul(struct tandem_context *context,
                       struct tandem_tensor *a, struct tandem_tensor *b,
                       struct tandem_tensor *c, struct tandem_explanation *out);
 
-/* Observer. Called in the caller's thread before an operator is launched (after
- * is false, measured_ns is 0) and after that. Must not use the context. */
+/* Observer. Called in the thread that runs an operator, before it is launched
+ * (after is false, measured_ns is 0) and after that. Several threads may call it
+ * at the same time. The explanation is valid during the call only. Must not use
+ * the context. */
 typedef void (*tandem_observer_fn)(void *user,
                                    const struct tandem_explanation *explanation,
                                    bool after);
@@ -503,9 +510,11 @@ enum tandem_status tandem_context_set_observer(struct tandem_context *context,
  * "upload_pinned", "download_pinned".
  * Operator curves, ns as a function of x bytes read and written, from a long
  * sequence of launches on resident data: "elementwise", "transcendental",
- * "multi_transcendental", "reduce", "softmax", "strided", "gather",
+ * "multi_transcendental", "reduce", "softmax", "norm", "strided", "gather",
  * "optimizer".
- * GEMM points: ns for m, n and k. */
+ * GEMM points: ns for m, n and k.
+ * An unknown name is TANDEM_INVALID_ARGUMENT. A profile may be used by one
+ * thread at a time. */
 
 /* Creates a profile without costs, but with the current tuning and blocked
  * operators of the device. The caller destroys the profile. */
@@ -513,7 +522,7 @@ enum tandem_status tandem_profile_create(struct tandem_context *context,
                                          uint32_t device,
                                          struct tandem_profile **out_profile);
 /* Creates a profile with everything that the device's current profile
- * contains. */
+ * contains. The caller destroys the profile. */
 enum tandem_status tandem_profile_edit(struct tandem_context *context,
                                        uint32_t device,
                                        struct tandem_profile **out_profile);
@@ -523,6 +532,7 @@ void tandem_profile_destroy(struct tandem_profile *profile);
  * (0). */
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,
                                                  uint32_t op, uint32_t blocked);
+/* Sets a scalar to `value` ns. */
 enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
                                              const char *name, double value);
 /* Adds a point to a curve. The order of points is free. A second point at the
@@ -530,6 +540,7 @@ enum tandem_status tandem_profile_set_scalar(struct tandem_profile *profile,
 enum tandem_status
 tandem_profile_add_curve_point(struct tandem_profile *profile,
                                const char *curve, double x, double ns);
+/* Adds the time of a GEMM. */
 enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
                                                  int64_t m, int64_t n,
                                                  int64_t k, double ns);
@@ -540,7 +551,7 @@ enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
 /* Writes a temporary file and renames it to the profile of this device in
  * directory; NULL means the directory that tandem_context_create reads first.
  * out_path receives the path, has room for path_bytes bytes, and may be
- * NULL. */
+ * NULL. A path that is longer is TANDEM_INVALID_ARGUMENT. */
 enum tandem_status tandem_profile_save(struct tandem_profile *profile,
                                        const char *directory, char *out_path,
                                        size_t path_bytes);
