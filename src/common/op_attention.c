@@ -2,6 +2,8 @@
 /* The class ATTENTION; see op_class.h and op_attention.h. */
 #include "common/op_attention.h"
 
+#include <string.h>
+
 #include "common/last_error.h"
 #include "common/op_call.h"
 #include "common/tensor_extent.h"
@@ -149,14 +151,21 @@ static const char *attention_example(const struct operator_info *info,
                                      uint32_t rank, const int64_t *shape,
                                      struct op_example *out)
 {
-    int64_t whole[4] = {1, 1, 1, 1};
+    int64_t queries[4] = {1, 1, 1, 1}, keys[4];
     (void)info;
-    if (rank < 1 || rank > 4)
-        return "batch, heads, tokens and width";
-    for (uint32_t i = 0; i < rank; i++)
-        whole[4 - rank + i] = shape[i];
-    for (uint32_t i = 0; i < 3; i++)
-        example_input(out, 4, whole);
+    if (rank < 1 || rank > 5)
+        return "batch, heads, tokens and width, or batch, heads, queries, keys "
+               "and width";
+    uint32_t missing = rank < 4 ? 4 - rank : 0;
+    for (uint32_t i = 0; missing + i < 4; i++)
+        queries[missing + i] = shape[i];
+    queries[3] = shape[rank - 1];
+    memcpy(keys, queries, sizeof keys);
+    if (rank == 5)
+        keys[2] = shape[3];
+    example_input(out, 4, queries);
+    example_input(out, 4, keys);
+    example_input(out, 4, keys);
     out->floats[0] = 0.125;
     out->floats[1] = 0;
     return NULL;

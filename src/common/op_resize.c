@@ -130,11 +130,13 @@ static const char *resize_example(const struct operator_info *info,
                                   uint32_t rank, const int64_t *shape,
                                   struct op_example *out)
 {
+    /* The axes of an image, or of a volume, which takes two passes. */
+    uint32_t resized = rank > 4 ? 3 : 2;
     (void)info, (void)shape;
     out->ints[RESIZE_MODE] = RESIZE_LINEAR;
     out->float_count = RESIZE_SCALES + rank;
     for (uint32_t i = 0; i < rank; i++)
-        out->floats[RESIZE_SCALES + i] = i + 2 < rank ? 1 : 2;
+        out->floats[RESIZE_SCALES + i] = i + resized < rank ? 1 : 2;
     return NULL;
 }
 

@@ -150,6 +150,32 @@ TEST(examples_of_gemm_have_three_matrices)
     ck_assert_ptr_nonnull(op_example_build(row, 2, SHAPE(4, 3), &example));
 }
 
+TEST(examples_of_attention_have_tokens_or_queries_and_keys)
+{
+    const struct operator_info *row = operator_lookup(TANDEM_OP_ATTENTION);
+    struct op_example example;
+    ck_assert_ptr_null(op_example_build(row, 2, SHAPE(5, 8), &example));
+    for (uint32_t i = 0; i < 3; i++)
+        tensor_has_shape(&example.inputs[i], 4, SHAPE(1, 1, 5, 8));
+    ck_assert_ptr_null(
+        op_example_build(row, 5, SHAPE(2, 3, 1, 7, 8), &example));
+    tensor_has_shape(&example.inputs[0], 4, SHAPE(2, 3, 1, 8));
+    tensor_has_shape(&example.inputs[1], 4, SHAPE(2, 3, 7, 8));
+    tensor_has_shape(&example.inputs[2], 4, SHAPE(2, 3, 7, 8));
+    tensor_has_shape(&example.outputs[0], 4, SHAPE(2, 3, 1, 8));
+}
+
+TEST(examples_of_resize_have_images_or_volumes)
+{
+    const struct operator_info *row = operator_lookup(TANDEM_OP_RESIZE);
+    struct op_example example;
+    ck_assert_ptr_null(op_example_build(row, 4, SHAPE(2, 3, 4, 5), &example));
+    tensor_has_shape(&example.outputs[0], 4, SHAPE(2, 3, 8, 10));
+    ck_assert_ptr_null(
+        op_example_build(row, 5, SHAPE(2, 3, 4, 5, 6), &example));
+    tensor_has_shape(&example.outputs[0], 5, SHAPE(2, 3, 8, 10, 12));
+}
+
 /* Other shapes are refused with a text that says what the operator needs. */
 TEST(examples_name_the_shape_they_need)
 {
