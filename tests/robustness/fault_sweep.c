@@ -21,15 +21,21 @@ struct plug plug;
 char sweep_cache[4096];
 static const struct sweep_subject *subject;
 static char label[512];
+static const char *part_name = ""; /* The current part of the program. */
 /* beyond: cases that made fewer calls than their script waits for. */
 static uint64_t cases, delivered, beyond, failures, asked_last;
 static bool all_cases, delivered_last;
 static uint64_t seed = 1;
 
-static uint64_t random_below(uint64_t limit)
+uint64_t sweep_random(uint64_t limit)
 {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return limit ? (seed >> 33) % limit : 0;
+}
+
+bool sweep_is_full(void)
+{
+    return all_cases;
 }
 
 static uint64_t now_ms(void)
@@ -155,7 +161,7 @@ static struct profile profile_take(void)
     struct profile profile = {0, 0, 0, {0}};
     const char *name;
 
-    snprintf(label, sizeof label, "without a fault");
+    snprintf(label, sizeof label, "%s without a fault", part_name);
     for (int i = 0; i < 2; i++) /* The second pass compiles nothing. */
         case_run(&nothing);
     plug.script_set(&nothing);
@@ -177,9 +183,10 @@ static struct profile profile_take(void)
 static void describe(const char *name, const struct layer_script *script)
 {
     snprintf(label, sizeof label,
-             "%s: call %" PRIu64 " of %s, pick %u, times %" PRIu64, name,
-             script->nth, script->function ? script->function : "all",
-             script->pick, script->times);
+             "%s %s: call %" PRIu64 " of %s, pick %u, times %" PRIu64,
+             part_name, name, script->nth,
+             script->function ? script->function : "all", script->pick,
+             script->times);
 }
 
 /*
@@ -201,7 +208,7 @@ static void fail_call(const char *name, enum layer_fault fault,
     int32_t code;
 
     if (!every)
-        script.pick = (uint32_t)random_below(1u << 20);
+        script.pick = (uint32_t)sweep_random(1u << 20);
     for (uint32_t i = 0; i < picks; i++, script.pick++) {
         describe(name, &script);
         case_run(&script);
@@ -224,33 +231,36 @@ static void delivery_check(const char *name, uint64_t cases_before,
     if (occurred > 0 && occurred * 2 >= run)
         return;
     failures++;
-    fprintf(stderr, "FAIL %s: %" PRIu64 " of %" PRIu64 " cases met a fault\n",
-            name, occurred, run);
+    fprintf(stderr,
+            "FAIL %s %s: %" PRIu64 " of %" PRIu64 " cases met a fault\n",
+            part_name, name, occurred, run);
 }
 
 /*
  * Runs a case for each nth from 1 to last, or for some random ones. The number
  * of queries that a wait makes depends on the machine's load. If a case made
  * fewer calls than the profile counted, later cases are limited to that
- * number.
+ * number, and another random case replaces it.
  */
 static void sweep(const char *name, enum layer_fault fault, uint64_t last,
                   uint64_t times, uint64_t random_count)
 {
     const bool each = all_cases || random_count > last;
-    const uint64_t rounds = each ? last : random_count;
+    uint64_t rounds = each ? last : random_count;
     const uint64_t start = cases, start_ms = now_ms(), occurred = delivered;
     const uint64_t beyond_before = beyond;
 
     for (uint64_t i = 1; i <= rounds; i++) {
-        fail_call(name, fault, NULL, each ? i : 1 + random_below(last), times,
+        fail_call(name, fault, NULL, each ? i : 1 + sweep_random(last), times,
                   all_cases && times == 1);
-        if (!delivered_last && asked_last > 0 && asked_last < last)
+        if (!delivered_last && asked_last > 0 && asked_last < last) {
             last = asked_last;
+            rounds += !each;
+        }
         if (i % 100 == 0 || i == rounds)
-            printf("%s: call %" PRIu64 " of %" PRIu64 ", %" PRIu64
+            printf("%s %s: call %" PRIu64 " of %" PRIu64 ", %" PRIu64
                    " cases, %" PRIu64 " s\n",
-                   name, i, rounds, cases - start,
+                   part_name, name, i, rounds, cases - start,
                    (now_ms() - start_ms) / 1000);
         fflush(stdout);
     }
@@ -267,7 +277,7 @@ static void sweep_functions(const struct profile *profile)
     for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
         if (profile->of[i] > 0)
             fail_call("function", LAYER_FAULT_CALL, name,
-                      1 + random_below(profile->of[i]), 1, false);
+                      1 + sweep_random(profile->of[i]), 1, false);
     delivery_check("function", start, occurred, beyond);
 }
 
@@ -304,11 +314,15 @@ static int chosen(int count, char **names, const char *name)
            strcmp(names[1], name) == 0;
 }
 
-static void sweep_all(int argc, char **argv, const struct profile *profile)
+/* Runs the sweeps over one part. Returns the number of its calls. */
+static uint64_t sweep_part(int argc, char **argv)
 {
+    const struct profile taken = profile_take(), *profile = &taken;
+
     if (argc >= 6 && strcmp(argv[1], "case") == 0)
         command_line_case(argv + 2);
-    if (chosen(argc, argv, "function"))
+    /* Programs with parts have small ones, which the other sweeps cover. */
+    if (!subject->part_select && chosen(argc, argv, "function"))
         sweep_functions(profile);
     if (chosen(argc, argv, "once"))
         sweep("once", LAYER_FAULT_CALL, profile->calls, 1, subject->once);
@@ -325,13 +339,26 @@ static void sweep_all(int argc, char **argv, const struct profile *profile)
         sweep("lazy later", LAYER_FAULT_LAZY_LATER, profile->buffers, 1,
               subject->lazy);
     }
+    return profile->calls;
+}
+
+/* Runs the sweeps over all parts. Returns the number of their calls. */
+static uint64_t sweep_all(int argc, char **argv)
+{
+    uint64_t calls = 0;
+
+    if (!subject->part_select)
+        return sweep_part(argc, argv);
+    for (uint64_t i = 0; (part_name = subject->part_select(i)) != NULL; i++)
+        calls += sweep_part(argc, argv);
+    return calls;
 }
 
 int sweep_main(int argc, char **argv, const struct sweep_subject *of)
 {
     const char *text = getenv("TANDEM_TEST_LONG");
     const uint64_t start_ms = now_ms();
-    struct profile profile;
+    uint64_t calls;
     char name[64];
 
     subject = of;
@@ -345,12 +372,10 @@ int sweep_main(int argc, char **argv, const struct sweep_subject *of)
     if (!plug_start(&plug))
         return 77;
     heap_watch(plug.api);
-    profile = profile_take();
-    sweep_all(argc, argv, &profile);
+    calls = sweep_all(argc, argv);
     plug_cache_remove(sweep_cache);
     printf("%" PRIu64 " calls, %" PRIu64 " cases, %" PRIu64
            " of them with a fault, %" PRIu64 " failures, %" PRIu64 " s\n",
-           profile.calls, cases, delivered, failures,
-           (now_ms() - start_ms) / 1000);
+           calls, cases, delivered, failures, (now_ms() - start_ms) / 1000);
     return case_summary(delivered - failures, failures);
 }

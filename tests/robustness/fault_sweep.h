@@ -19,6 +19,12 @@
 
 struct sweep_subject {
     const char *name;
+    /*
+     * Selects what one_case and pass run from now on, if the program has parts
+     * with their own sweeps. Returns the name of the part, counted from 0, or
+     * NULL after the last one. NULL if the program has no parts.
+     */
+    const char *(*part_select)(uint64_t part);
     /* Runs one case under the script. Failed checks call sweep_report. */
     void (*one_case)(const struct layer_script *script);
     /* Runs the program once, without checks and without a script. */
@@ -29,9 +35,9 @@ struct sweep_subject {
      */
     const char *failed, *wrong;
     /*
-     * The number of cases that make check runs: calls that fail once, calls
-     * that always fail, commands that fail while they run, and memory that the
-     * driver cannot provide at first use.
+     * The number of cases that make check runs for each part: calls that fail
+     * once, calls that always fail, commands that fail while they run, and
+     * memory that the driver cannot provide at first use.
      */
     uint64_t once, ever, later, lazy;
 };
@@ -40,6 +46,10 @@ extern struct plug plug;
 /* A cache directory for the tested program, empty at first. */
 extern char sweep_cache[4096];
 
+/* Returns true if all cases run, false if they are a random subset. */
+bool sweep_is_full(void);
+/* Returns a random number below the limit, which CONFORMANCE_SEED selects. */
+uint64_t sweep_random(uint64_t limit);
 /* Reports that the case failed. */
 void sweep_report(const char *what);
 /* Ends the script. */

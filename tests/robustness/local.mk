@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Failing allocations and OpenCL calls, limits, and leaks.
 
-tests_robustness_libs = libplugin-under-layer.la libhosttest.la -lm
+tests_robustness_libs = libplugin-under-layer.la libtools.la libhosttest.la \
+	libcommon.la -lm
 
 if CHECK
 if CPU
@@ -30,7 +31,7 @@ TESTS += %D%/check-faults-gpu
 long_tests += %D%/long-fault-sweep
 if CHECK
 libplugin_under_layer_la_SOURCES += %D%/single_fault.c
-test_programs += test-faults test-bulk-transfer test-enumeration \
+test_programs += test-faults test-operator-faults test-bulk-transfer test-enumeration \
 	test-deferred-submission test-import test-last-group-combine \
 	test-async-error test-memory test-blocking-timeout test-compile-lock \
 	test-clblast-overrides test-never-completing-command
@@ -41,6 +42,7 @@ endif
 endif
 sweep_sources = %D%/fault_sweep.c tests/opencl-layer/heap_tracking.c
 test_faults_SOURCES += $(sweep_sources)
+test_operator_faults_SOURCES += $(sweep_sources)
 test_bulk_transfer_SOURCES += $(sweep_sources)
 test_host_faults_SOURCES += $(sweep_sources)
 test_blocking_timeout_SOURCES += tests/opencl-layer/fake_clock.c
