@@ -20,7 +20,9 @@ TESTS += %D%/check-rusticl
 endif
 endif
 endif
-test_allocation_failure_SOURCES += %D%/failing_malloc.c %D%/allocation_workload.c
+test_allocation_failure_SOURCES += %D%/failing_malloc.c \
+	%D%/allocation_workload.c %D%/operator_allocations.c \
+	%D%/operator_example.c
 test_allocation_failure_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 
 if OPENCL
@@ -42,7 +44,7 @@ endif
 endif
 sweep_sources = %D%/fault_sweep.c tests/opencl-layer/heap_tracking.c
 test_faults_SOURCES += $(sweep_sources)
-test_operator_faults_SOURCES += $(sweep_sources)
+test_operator_faults_SOURCES += $(sweep_sources) %D%/operator_example.c
 test_bulk_transfer_SOURCES += $(sweep_sources)
 test_host_faults_SOURCES += $(sweep_sources)
 test_blocking_timeout_SOURCES += tests/opencl-layer/fake_clock.c

@@ -163,7 +163,7 @@ bool upload(struct workload *work, struct tandem_buffer *buffer,
     return CALL(work, upload, work->stream, buffer, 0, source, bytes, 0);
 }
 
-bool value_near(float got, float want)
+static bool near(float got, float want)
 {
     return got == want || fabsf(got - want) <= 1e-4f * fmaxf(1.0f, fabsf(want));
 }
@@ -181,7 +181,7 @@ bool content_matches(struct workload *work, struct tandem_buffer *buffer,
     if (!CALL(work, download, work->stream, buffer, 0, got, bytes, 0,
               TANDEM_TIMEOUT_INFINITE))
         return false;
-    while (i < count && value_near(got[i], want[i]))
+    while (i < count && near(got[i], want[i]))
         i++;
     if (i == count)
         return true;

@@ -65,8 +65,6 @@ bool buffer_new(struct workload *work, uint64_t bytes,
 void fill_ramp(float *out, uint32_t count, float first, float by);
 bool upload(struct workload *work, struct tandem_buffer *buffer,
             const void *source, uint64_t bytes);
-/* Returns true if the values are equal except for rounding errors. */
-bool value_near(float got, float want);
 /* Downloads the buffer and compares its content. */
 bool content_matches(struct workload *work, struct tandem_buffer *buffer,
                      const float *want, uint32_t count, const char *what);

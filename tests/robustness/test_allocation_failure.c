@@ -3,7 +3,8 @@
  * Runs out of memory: each allocation of a workload fails, alone and together
  * with all later ones, in a new process each time. The process must not crash,
  * must report each failure, must not leak, and must compute correct results
- * when it repeats the call.
+ * when it repeats the call. Each operator of the CPU plugin is tested alone, in
+ * one process, while each allocation of its launch fails.
  *
  * TANDEM_TEST_LONG=1 tests all allocations; otherwise only some of them fail
  * together with all later ones. TANDEM_TEST_ALLOCATION=N tests the N-th alone.
@@ -23,6 +24,7 @@
 #include "failing_malloc.h"
 #include "unit/host/support.h"
 #include "allocation_workload.h"
+#include "operator_allocations.h"
 
 /* Report of a child process. */
 struct report {
@@ -114,6 +116,11 @@ TEST(test_from)
     const char *text = getenv("TANDEM_TEST_LONG");
 
     each_fails(ALLOCATION_FROM, text && strcmp(text, "1") == 0 ? 1 : 5);
+}
+
+TEST(test_operators)
+{
+    operator_allocations_fail(scratch_path("plugins"));
 }
 
 int main(void)

@@ -9,39 +9,17 @@
  * arguments; before them, the name of an operator selects only that one.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../tools/common/resident_op.h"
 #include "fault_sweep.h"
 #include "opencl_workload.h"
+#include "operator_example.h"
 
-/*
- * Shapes of the examples. The second and the third are also used if the device
- * enqueues more commands for them, the others if an operator has no example
- * with these three.
- */
-static const struct {
-    uint32_t rank;
-    int64_t lengths[6];
-} shapes[] = {
-    {4, {2, 16, 10, 12}},    /* Several matrices, or images with channels. */
-    {5, {1, 1, 1, 1024, 8}}, /* One query; volumes that are resized. */
-    /* Rows that are split. Operators whose time is the square of the length
-     * accept at most five axes. */
-    {6, {1, 1, 1, 1, 1, 20000}},
-    {1, {20000}},
-    {2, {6, 20}},
-    {3, {24, 24, 24}}};
-#define SHAPES (sizeof shapes / sizeof *shapes)
-#define FALLBACK_SHAPE 3
-
-#define MAX_OUTPUT_BYTES (1u << 20)
 #define MAX_CALLS (4u * TANDEM_OP_ID_END)
 
-/* A call of the sweep: an operator and an index in `shapes`. */
+/* A call of the sweep: an operator and the number of an example's shape. */
 struct operator_call {
     const struct tandem_op_info *info;
     size_t shape;
@@ -60,25 +38,11 @@ static const char *const options[] = {"cache_dir", sweep_cache, NULL};
 
 /* ---- calls ---- */
 
-static bool values_match(const void *got, const void *want, uint32_t dtype,
-                         uint64_t bytes)
-{
-    const float *got_f32 = got, *want_f32 = want;
-
-    if (dtype != TANDEM_F32)
-        return memcmp(got, want, bytes) == 0;
-    for (uint64_t i = 0; i < bytes / sizeof(float); i++)
-        if (!value_near(got_f32[i], want_f32[i]) &&
-            !(isnan(got_f32[i]) && isnan(want_f32[i])))
-            return false;
-    return true;
-}
-
 /* Compares output i with the reference, or makes it the reference. */
 static bool output_matches(const struct resident_op *op, uint32_t i)
 {
     /* A lost device may still write to this memory later. */
-    static _Alignas(8) unsigned char got[MAX_OUTPUT_BYTES];
+    static _Alignas(8) unsigned char got[MAX_EXAMPLE_OUTPUT_BYTES];
     const struct tandem_tensor_desc *out = &op->c.out[i];
     const uint64_t bytes = (uint64_t)desc_bytes(out);
 
@@ -93,21 +57,8 @@ static bool output_matches(const struct resident_op *op, uint32_t i)
             return record_violation(&work, "there is no memory");
         memcpy(reference[i], got, bytes);
     }
-    return values_match(got, reference[i], out->dtype, bytes) ||
+    return example_outputs_equal(out, got, reference[i]) ||
            record_violation(&work, "the result is not that without a fault");
-}
-
-/* Overwrites the outputs, except those that are also inputs. */
-static bool outputs_clear(const struct resident_op *op)
-{
-    const unsigned char pattern = 0xa5;
-    bool passed = true;
-
-    for (uint32_t i = 0; i < op->c.outputs && passed; i++)
-        if (op->c.alias[i] < 0)
-            passed = CALL(&work, fill, work.stream, op->c.out[i].buffer, 0,
-                          (uint64_t)desc_bytes(&op->c.out[i]), &pattern, 1);
-    return passed;
 }
 
 /*
@@ -132,27 +83,24 @@ static bool operator_launch(struct resident_op *op, uint64_t *commands)
 /* Runs the current call on a new stream, and reports its errors. */
 static bool call_run(uint64_t *commands)
 {
-    const char *name = call->info->name;
     struct device_session session = {.backend = work.api,
                                      .device = work.device};
     struct resident_op op;
-    char error[OPCASE_ERROR_BYTES];
     bool passed;
 
-    memset(&op, 0, sizeof op);
-    work.section = name;
+    work.section = call->info->name;
     work.status = TANDEM_OK;
     work.stream = NULL;
-    if (!op_case_build(&op.c, name, shapes[call->shape].rank,
-                       shapes[call->shape].lengths, error))
-        return record_violation(&work, error);
+    if (!example_build(&op, call->info, call->shape))
+        return record_violation(&work, "there is no such example");
     if (!CALL(&work, stream_create, work.device, 0, &work.stream))
         return false;
     session.stream = work.stream;
     passed = call_succeeded(&work, resident_op_begin(&op, &session),
                             "creation of the operands");
     if (passed) {
-        passed = outputs_clear(&op) && operator_launch(&op, commands);
+        passed = call_succeeded(&work, example_outputs_clear(&op), "fill") &&
+                 operator_launch(&op, commands);
         for (uint32_t i = 0; i < op.c.outputs && passed; i++)
             passed = output_matches(&op, i);
         resident_op_destroy(&op);
@@ -173,40 +121,32 @@ static void call_select(const struct operator_call *selected)
     }
 }
 
-/* Returns true if the operator has an example with this shape. */
-static bool call_exists(const struct operator_call *tried)
-{
-    struct op_case c;
-    char error[OPCASE_ERROR_BYTES];
-
-    return op_case_build(&c, tried->info->name, shapes[tried->shape].rank,
-                         shapes[tried->shape].lengths, error);
-}
-
 /* Runs the examples of an operator and adds those with new commands. */
 static void operator_add(const struct tandem_op_info *info)
 {
+    struct resident_op op;
     uint64_t most = 0;
 
-    for (size_t i = 0; i < SHAPES && (i < FALLBACK_SHAPE || most == 0); i++) {
+    for (size_t i = 0;
+         i < EXAMPLE_SHAPES && (i < FALLBACK_EXAMPLE_SHAPE || most == 0); i++) {
         const struct operator_call tried = {info, i};
         uint64_t commands = 0;
 
-        if (!call_exists(&tried))
+        if (!example_build(&op, info, i))
             continue;
         call_select(&tried);
         work.failed[0] = '\0';
         /* The first launch also enqueues a trial of each kernel. */
         if (!call_run(NULL) || !call_run(&commands)) {
-            fprintf(stderr, "%s: shape %zu\n", info->name, i);
+            fprintf(stderr, "%s %s\n", info->name, example_shape_text(i));
             sweep_report("the example of an operator fails by itself");
         }
         if (commands <= most || call_count == MAX_CALLS)
             continue;
         most = commands;
         calls[call_count++] = tried;
-        printf("%s, shape %zu: %" PRIu64 " commands\n", info->name, i,
-               commands);
+        printf("%s %s: %" PRIu64 " commands\n", info->name,
+               example_shape_text(i), commands);
         fflush(stdout);
     }
     if (most == 0) {
@@ -255,7 +195,6 @@ static void calls_collect(void)
 static const char *part_select(uint64_t part)
 {
     static char name[128];
-    char shape[SHAPE_TEXT_BYTES];
 
     if (part == 0)
         calls_collect();
@@ -264,8 +203,7 @@ static const char *part_select(uint64_t part)
         return NULL;
     call_select(&calls[part]);
     snprintf(name, sizeof name, "%s %s", call->info->name,
-             shape_text(shape, shapes[call->shape].rank,
-                        shapes[call->shape].lengths));
+             example_shape_text(call->shape));
     return name;
 }
 
