@@ -578,9 +578,7 @@ struct tandem_gemm {
     int64_t m, n, k, batch;
     double alpha, beta;
     struct tandem_matrix a, b, c;
-    /* Contiguous elements that all batches share, as many as bias_kind says;
-     * NULL with TANDEM_BIAS_NONE. */
-    struct tandem_buffer *bias;
+    struct tandem_buffer *bias; /* contiguous, for all batches; may be NULL */
     uint64_t bias_byte_offset;
     uint32_t bias_kind;  /* enum tandem_bias */
     /* TANDEM_OP_INVALID (none), or an operator of class UNARY */
@@ -656,8 +654,8 @@ enum tandem_log_level {
 
 /* Log callback. Called from any thread, also from the plugin's own, possibly
  * with signals blocked, in the "C" locale and the default floating-point
- * environment. Must not call the plugin. message is valid during the call only
- * and has no newline. */
+ * environment. Must not call the plugin. message has no newline and is valid
+ * during the call. */
 typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
                               const char *message);
 
@@ -731,9 +729,7 @@ struct tandem_memory_stats {
     uint64_t cached_kernel_count; /* compiled operators in memory */
 };
 
-/* Callback of tune: gets a key and value for the plugin's profile section. It
- * runs in the thread that called tune; the strings are valid during the call
- * only. */
+/* Callback of tune, in its thread. The strings are valid during the call. */
 typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
                                         const char *value);
 
@@ -864,9 +860,7 @@ struct tandem_backend {
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
         const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* Optional. Makes the device compile in the background what launch would
-     * compile, and does not wait. query_ready reports the result. Fallback:
-     * TANDEM_OK. */
+    /* Optional. Starts to compile in the background. Fallback: TANDEM_OK. */
     enum tandem_status (*prepare)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
@@ -916,11 +910,9 @@ struct tandem_backend {
                                        struct tandem_event **out_event);
     /* Required. Frees the event, which need not have passed. */
     void (*event_destroy)(struct tandem_event *event);
-    /* Required. Returns TANDEM_OK if the event has passed, TANDEM_NOT_READY if
-     * it has not, or the sticky error of its stream. */
+    /* Required. TANDEM_OK: the event has passed. TANDEM_NOT_READY: not yet. */
     enum tandem_status (*event_query)(struct tandem_event *event);
-    /* Required [blocks]. Waits until the event has passed. Returns
-     * TANDEM_NOT_READY after the timeout, or the sticky error of its stream. */
+    /* Required [blocks]. Waits until the event has passed. */
     enum tandem_status (*event_wait)(struct tandem_event *event,
                                      uint64_t timeout_ns);
     /* Optional. Returns the device time between two events that one profiling
@@ -934,8 +926,7 @@ struct tandem_backend {
 
     /* -- capture and launch of graphs: all functions or none --
      * Between capture_begin and capture_end, launch, gemm, copy and fill on the
-     * stream are recorded and not run.  The caller destroys the graph, and
-     * frees no buffer of it before.  Fallback: TANDEM_UNSUPPORTED. */
+     * stream are recorded and not run.  Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*capture_begin)(struct tandem_stream *stream);
     enum tandem_status (*capture_end)(struct tandem_stream *stream,
                                       struct tandem_graph **out_graph);

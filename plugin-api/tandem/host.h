@@ -493,9 +493,9 @@ tandem_explain_matmul(struct tandem_context *context,
                       struct tandem_tensor *c, struct tandem_explanation *out);
 
 /* Observer. Called in the thread that runs an operator, before it is launched
- * (after is false, measured_ns is 0) and after that. Several threads may call it
- * at the same time. The explanation is valid during the call only. Must not use
- * the context. */
+ * (after is false, measured_ns is 0) and after that. Several threads may call
+ * it at the same time. The explanation is valid during the call only. Must not
+ * use the context. */
 typedef void (*tandem_observer_fn)(void *user,
                                    const struct tandem_explanation *explanation,
                                    bool after);

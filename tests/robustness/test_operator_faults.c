@@ -34,7 +34,11 @@ static const struct tandem_op_info *only;
 /* The outputs of the current call without a fault, or NULL. */
 static void *reference[TANDEM_MAX_OPERANDS];
 
-static const char *const options[] = {"cache_dir", sweep_cache, NULL};
+/* On a GPU, reductions are combined as on NVIDIA devices. */
+static const char *const cpu_options[] = {"cache_dir", sweep_cache, NULL};
+static const char *const gpu_options[] = {
+    "cache_dir", sweep_cache, "test.device_scope_visibility", "1", NULL};
+static const char *const *options = cpu_options;
 
 /* ---- calls ---- */
 
@@ -54,11 +58,12 @@ static bool output_matches(const struct resident_op *op, uint32_t i)
     if (reference[i] == NULL) {
         reference[i] = malloc(bytes);
         if (reference[i] == NULL)
-            return record_violation(&work, "there is no memory");
+            return record_violation(&work, "memory is exhausted");
         memcpy(reference[i], got, bytes);
     }
     return example_outputs_equal(out, got, reference[i]) ||
-           record_violation(&work, "the result is not that without a fault");
+           record_violation(&work,
+                            "the result differs from that without a fault");
 }
 
 /*
@@ -313,6 +318,8 @@ int main(int argc, char **argv)
                                                  .later = 2,
                                                  .lazy = 2};
 
+    if (getenv("TANDEM_LAYER_GPU") != NULL)
+        options = gpu_options;
     only = argc > 1 ? tandem_op_by_name(argv[1]) : NULL;
     return only ? sweep_main(argc - 1, argv + 1, &subject)
                 : sweep_main(argc, argv, &subject);
