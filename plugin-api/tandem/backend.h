@@ -696,7 +696,7 @@ struct tandem_open_options {
     uint32_t reserved;
     const char *const *keys; /* the strings are used only during open */
     const char *const *values;
-    tandem_log_fn log; /* may be called until close returns; NULL: no messages */
+    tandem_log_fn log; /* called until close returns; NULL: no messages */
     void *log_user;
 };
 
