@@ -16,7 +16,9 @@ int main(int argc, char **argv)
 {
     const struct platform_device hardware = {
         .correct_divide = true,
-        .info = {.kind = TANDEM_DEVICE_GPU, .compute_units = 64}};
+        .info = {.kind = TANDEM_DEVICE_GPU,
+                 .compute_units = 64,
+                 .local_memory_bytes = 65536}};
     struct keys keys;
     uint32_t items = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 256;
 

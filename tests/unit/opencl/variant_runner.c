@@ -44,6 +44,7 @@ static bool bench_open(struct bench *bench)
             clCreateContext(NULL, 1, &bench->device, NULL, NULL, &code);
     bench->planned.info.kind = TANDEM_DEVICE_GPU;
     bench->planned.info.compute_units = 64;
+    bench->planned.info.local_memory_bytes = 65536;
     bench->planned.nvidia = true;
     bench->planned.group_limit = 1024;
     if (code != CL_SUCCESS)
