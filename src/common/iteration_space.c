@@ -2,7 +2,6 @@
 /* Builds iteration spaces; see iteration_space.h. */
 #include "common/iteration_space.h"
 
-
 /* Two functions that return the absolute value and the product of strides. They
  * wrap on overflow, because an unused stride can have any value. */
 static int64_t magnitude(int64_t value)
@@ -237,16 +236,21 @@ void space_batch_norm(struct iteration_space *out,
         false);
 }
 
+/* Strides of axes of length 1, and of empty data, can have any value. */
 static void indexed_axes_set(struct indexed_axes *out,
                              const struct tandem_tensor_desc *data,
                              uint32_t first, uint32_t count)
 {
+    bool is_empty = false;
+    for (uint32_t i = 0; i < data->rank; i++)
+        is_empty = is_empty || data->shape[i] == 0;
     out->count = count;
     out->component_stride = 0;
     for (uint32_t i = 0; i < count; i++) {
         int64_t extent = data->shape[first + i];
+        bool is_used = extent > 1 && !is_empty;
         out->extents[i] = extent;
-        out->strides[i] = extent > 1 ? data->strides[first + i] : 0;
+        out->strides[i] = is_used ? data->strides[first + i] : 0;
     }
 }
 
@@ -389,9 +393,9 @@ void space_with_positions(struct iteration_space *out,
 {
     start(out, 3);
     for (uint32_t i = 0; i < target->rank; i++)
-        append_axis(out, target->shape[i],
-                    (int64_t[]){target->strides[i], source->strides[i],
-                                positions[i]});
+        append_axis(
+            out, target->shape[i],
+            (int64_t[]){target->strides[i], source->strides[i], positions[i]});
     close_axes(out);
 }
 
