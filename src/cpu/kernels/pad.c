@@ -90,7 +90,7 @@ static void rows_pad(const void *context, int64_t first, int64_t end)
         for (uint32_t axis = 0; axis + 1 < space->rank; axis++) {
             int64_t at = run_find(&pad->by, axis, index[axis]).first;
             is_added = is_added || at < 0;
-            from += at * space->strides[1][axis];
+            from += at < 0 ? 0 : at * space->strides[1][axis];
         }
         row_pad(pad, pad->out + space_offset(space, 0, index) * pad->bytes,
                 is_added ? NULL : pad->in + from * pad->bytes);
