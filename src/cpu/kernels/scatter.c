@@ -179,6 +179,10 @@ static enum tandem_status scatter_run(const struct work *work)
     const struct tandem_op *op = work->op;
     const struct tandem_tensor_desc *operands[3] = {
         work->outputs[0], work->inputs[2], work->inputs[1]};
+    /* No index is in range of an empty output. */
+    for (uint32_t i = 0; i < operands[0]->rank; i++)
+        if (operands[0]->shape[i] == 0)
+            return TANDEM_OK;
     if (!tensors_same(work->inputs[0], work->outputs[0]))
         copy_data(work);
     space_scatter(&spaces, op, operands[0], operands[2], operands[1]);
