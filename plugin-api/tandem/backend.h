@@ -578,7 +578,7 @@ struct tandem_gemm {
     int64_t m, n, k, batch;
     double alpha, beta;
     struct tandem_matrix a, b, c;
-    struct tandem_buffer *bias; /* contiguous, for all batches; may be NULL */
+    struct tandem_buffer *bias; /* contiguous; NULL with TANDEM_BIAS_NONE */
     uint64_t bias_byte_offset;
     uint32_t bias_kind;  /* enum tandem_bias */
     /* TANDEM_OP_INVALID (none), or an operator of class UNARY */
@@ -729,7 +729,7 @@ struct tandem_memory_stats {
     uint64_t cached_kernel_count; /* compiled operators in memory */
 };
 
-/* Callback of tune, in its thread. The strings are valid during the call. */
+/* Callback of tune, in its thread: a key and value for the profile section. */
 typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
                                         const char *value);
 

@@ -30,8 +30,8 @@ struct sweep_subject {
     /* Runs the program once, without checks and without a script. */
     void (*pass)(void);
     /*
-     * The first failure of the case, and what was wrong, which sweep_report
-     * prints; empty if there is none.
+     * sweep_report prints these texts: the first call of the case that failed,
+     * and what was wrong. They are empty if no call failed.
      */
     const char *failed, *wrong;
     /*

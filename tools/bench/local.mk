@@ -13,8 +13,9 @@ libbench_la_SOURCES = %D%/cold_start_process.c %D%/command_line.c \
 	%D%/network_run.c %D%/network_yolo.c %D%/placement_points.c %D%/result_check.c \
 	%D%/result_document.c %D%/row_list.c %D%/row_operator.c \
 	%D%/seed_value.c %D%/suite_bandwidth.c %D%/suite_cold_start.c %D%/suite_gemm.c \
-	%D%/suite_layers.c %D%/suite_networks.c %D%/suite_operators.c %D%/suite_placement.c %D%/suite_runner.c \
-	%D%/suite_small_ops.c %D%/suite_user_cases.c
+	%D%/suite_layers.c %D%/suite_networks.c %D%/suite_operators.c \
+	%D%/suite_placement.c %D%/suite_runner.c %D%/suite_small_ops.c \
+	%D%/suite_user_cases.c
 libbench_la_CPPFLAGS = $(AM_CPPFLAGS)
 # The baselines without Tandem.
 if OPENCL
