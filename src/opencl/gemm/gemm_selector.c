@@ -167,17 +167,15 @@ static uint64_t comparable_kernels(const struct gemm_cost_model *model)
     return known;
 }
 
-/* Selects the fastest of the plugin's kernels and returns its time. Returns
+/* Selects the fastest kernel that is not disabled and returns its time. Returns
  * UNUSABLE_NS and leaves *out unchanged if no kernel supports the GEMM. */
-static double best_kernel_ns(const struct gemm_selector *selector,
-                             const struct gemm_cost_model *model,
-                             const struct tandem_gemm *gemm, uint64_t disabled,
-                             int64_t min_split_format_k,
-                             struct gemm_selection *out)
+static double best_allowed_ns(const struct gemm_selector *selector,
+                              const struct gemm_cost_model *model,
+                              const struct tandem_gemm *gemm, uint64_t disabled,
+                              int64_t min_split_format_k,
+                              struct gemm_selection *out)
 {
     double best_ns = UNUSABLE_NS;
-    if (model->calibrated != 0 && gemm_is_all_f32(gemm))
-        disabled |= ~comparable_kernels(model);
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         struct split_k split;
         enum gemm_kernel_id kernel = (enum gemm_kernel_id)i;
@@ -198,13 +196,34 @@ static double best_kernel_ns(const struct gemm_selector *selector,
     return best_ns;
 }
 
-/* Returns the predicted time of CLBlast and the epilogue kernel after it. */
+/* Selects the fastest of the plugin's kernels like best_allowed_ns. A kernel
+ * whose cost was not measured is selected only if no calibrated kernel can
+ * compute the GEMM. CLBlast replaces such kernels if it supports the GEMM. */
+static double best_kernel_ns(const struct gemm_selector *selector,
+                             const struct gemm_cost_model *model,
+                             const struct tandem_gemm *gemm, uint64_t disabled,
+                             int64_t min_split_format_k,
+                             struct gemm_selection *out)
+{
+    if (model->calibrated != 0) {
+        double ns = best_allowed_ns(selector, model, gemm,
+                                    disabled | ~comparable_kernels(model),
+                                    min_split_format_k, out);
+        if (ns < UNUSABLE_NS || gemm_is_all_f32(gemm))
+            return ns;
+    }
+    return best_allowed_ns(selector, model, gemm, disabled, min_split_format_k,
+                           out);
+}
+
+/* Returns the predicted time of CLBlast and the epilogue kernel after it, or
+ * UNUSABLE_NS if CLBlast was not measured. */
 static double clblast_ns(const struct gemm_selector *selector,
                          const struct tandem_gemm *gemm)
 {
     const struct gemm_cost_model *model = &selector->cost_model;
     if (model->clblast_time_count == 0)
-        return selector->prefer_clblast ? 0 : UNUSABLE_NS;
+        return UNUSABLE_NS;
     double ns = gemm_cost_model_clblast_ns(model, gemm);
     if (gemm_has_epilogue(gemm))
         ns += model->launch_ns + 2.0 * sizeof(float) * (double)gemm->m *
@@ -231,16 +250,19 @@ void gemm_selector_compute(struct gemm_selector *selector,
         forced_select(selector, gemm, disabled, out);
         return;
     }
-    /* The built-in kernel costs only fit NVIDIA's devices. Until other devices
-     * are calibrated, they use CLBlast if it needs a single call or if the
-     * result is tiny, otherwise the plugin's kernels. */
+    /* The built-in kernel costs only fit NVIDIA's devices. Until the kernels are
+     * calibrated, other devices use CLBlast if it was measured, if it needs a
+     * single call or if the result is tiny, otherwise the plugin's kernels. */
     if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
-        if (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny)
+        bool measured = selector->cost_model.clblast_time_count != 0;
+        if (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny || measured)
             return;
         disabled |= ~PORTABLE_KERNELS;
     }
+    /* A kernel that was not measured is never compared with one that was: a
+     * time that is not known counts as UNUSABLE_NS, not as 0. */
     struct gemm_selection own = *out;
     double limit_ns =
         clblast && calibrated ? clblast_ns(selector, gemm) : UNUSABLE_NS;

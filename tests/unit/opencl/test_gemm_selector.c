@@ -38,13 +38,38 @@ TEST(unmeasured_kernels_follow_the_default_rule)
     /* Only CLBlast was measured, so the costs of our kernels are unknown. */
     cost_set("clblast_times", "1024 1024 1024 1 1000000000");
     ck_assert(select_kernel_for(1024, 1024, 512).clblast);
-    /* Only our kernels were measured, so the costs of CLBlast are unknown. */
+    ck_assert(select_kernel_for(1024, 1024, 513).clblast);
+}
+
+/* A measured kernel is selected although CLBlast, which was not measured, may
+ * be faster. */
+TEST(unmeasured_clblast_is_not_selected)
+{
+    for (int nvidia = 0; nvidia < 2; nvidia++) {
+        start(nvidia != 0);
+        cost_set("kernel.simt-32x64", "1000000 1000 1000");
+        ck_assert_int_eq(select_kernel_for(1024, 1024, 512).kernel,
+                         GEMM_SIMT_32X64);
+        ck_assert(!select_kernel_for(1024, 1024, 512).clblast);
+        ck_assert(!select_kernel_for(16, 16, 16).clblast);
+        /* No kernel that can compute the GEMM is left. */
+        struct tandem_gemm gemm = gemm_new(1024, 1024, 512, 1);
+        gemm_selector_disable(&selector, &gemm, GEMM_SIMT_32X64);
+        ck_assert(select_kernel(&gemm).clblast);
+    }
+}
+
+/* CLBlast does not support f16. */
+TEST(an_unmeasured_kernel_does_not_beat_a_measured_one_for_f16)
+{
+    struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
+    gemm.dtype = gemm.c_dtype = TANDEM_F16;
     start(false);
-    cost_set("kernel.simt-32x64", "1 1 1");
-    ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
-    start(true);
-    cost_set("kernel.simt-32x64", "1 1 1");
-    ck_assert(!select_kernel_for(1024, 1024, 1024).clblast);
+    cost_set("kernel.simt-32x64", "1000000 1000 1000");
+    ck_assert_int_eq(select_kernel(&gemm).kernel, GEMM_SIMT_32X64);
+    gemm_selector_disable(&selector, &gemm, GEMM_SIMT_32X64);
+    ck_assert(!select_kernel(&gemm).clblast);
+    ck_assert_int_ne(select_kernel(&gemm).kernel, GEMM_SIMT_32X64);
 }
 
 TEST(the_faster_kernel_is_selected)
