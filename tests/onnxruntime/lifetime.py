@@ -352,6 +352,66 @@ def library_registered_twice(arguments):
     onnxruntime.unregister_execution_provider_library('second')
 
 
+def _unregister():
+    gc.collect()
+    onnxruntime.unregister_execution_provider_library('tandem')
+
+
+@case
+def sessions_outlive_the_registration(arguments):
+    """Sessions run, fail and are destroyed after the library is unregistered."""
+    workload = perceptron(4)
+    devices = _register('tandem')
+    sessions = [provider.session(workload.model, arguments.device,
+                                 devices=devices) for _ in range(3)]
+    workload.check(sessions[0])  # the others did not run yet
+    values = sessions[0].run_with_ort_values(
+        None, {'x': onnxruntime.OrtValue.ortvalue_from_numpy(
+            workload.inputs[0]['x'])})
+    del devices
+    _unregister()
+    run_threads_on(sessions, workload, 20, 4)
+    del sessions[1:]
+    workload.check(sessions[0], 1)
+    check_outputs([values[0].numpy()], workload.expected[0])
+    del sessions[0]
+    check_outputs([values[0].numpy()], workload.expected[0])
+    del values
+    # The library can be registered again.
+    devices = _register('tandem')
+    workload.check(provider.session(workload.model, arguments.device,
+                                    devices=devices))
+    del devices
+    _unregister()
+
+
+@case
+def runs_fail_after_the_registration(arguments):
+    """Runs of a session whose library is unregistered fail with a message."""
+    session = reshape_session(arguments)
+    _unregister()
+    x = numpy.linspace(0, 1, 12, dtype=numpy.float32)
+    for rows in (5, 3, 7, 4):
+        feeds = {'x': x, 'shape': numpy.array([rows, 12 // rows])}
+        if 12 % rows != 0:
+            expect_error(lambda: session.run(None, feeds), 'node_r')
+        else:
+            check_outputs(session.run(None, feeds),
+                          [numpy.exp(numpy.exp(x)).reshape(feeds['shape'])])
+    del session
+    gc.collect()
+
+
+@case
+def process_ends_after_the_registration(arguments):
+    """The process ends with a session whose library is unregistered."""
+    workload = perceptron(2)
+    _kept.append(workload.session(arguments))
+    workload.check(_kept[0])
+    _unregister()
+    workload.check(_kept[0], 1)
+
+
 @case
 def provider_with_other_providers(arguments):
     """The list of providers has Tandem's and the CPU provider."""

@@ -8,9 +8,12 @@ provider_LTLIBRARIES = %D%/tandem-onnxruntime.la
 noinst_LTLIBRARIES += libonnxruntime-provider.la
 libonnxruntime_provider_la_SOURCES = $(src_adapters_onnxruntime_files)
 %C%_tandem_onnxruntime_la_SOURCES =
+# nodelete: ONNX Runtime unloads the library when a program unregisters it, but
+# sessions that still exist call its functions.
 %C%_tandem_onnxruntime_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
 	-shared $(TANDEM_DEFS) \
-	-export-symbols-regex '^(CreateEpFactories|ReleaseEpFactory)$$'
+	-export-symbols-regex '^(CreateEpFactories|ReleaseEpFactory)$$' \
+	-Wl,-z,nodelete
 %C%_tandem_onnxruntime_la_LIBADD = libonnxruntime-provider.la libtandem.la
 
 # Prints the operators that the provider supports.

@@ -12,6 +12,7 @@
 #include "adapters/onnxruntime/runtime.h"
 #include "adapters/onnxruntime/subgraph.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,13 @@
 #define PROVIDER_NAME "TandemExecutionProvider"
 #define EXPORTED __attribute__((visibility("default")))
 
+/* A registration of the library.  Sessions may outlive the registration, and
+ * ONNX Runtime calls ReleaseEp of a factory that it has released, so the
+ * factory exists until the last provider is released, too. */
 struct factory {
     struct ort_ep_factory base; /* first, so that pointers convert */
     struct runtime runtime;
+    atomic_uint users; /* the registration and the providers */
 };
 
 struct provider {
@@ -217,13 +222,23 @@ factory_devices(struct ort_ep_factory *self,
     return NULL;
 }
 
+/* Removes a user of the factory, and destroys the factory with the last one. */
+static void factory_release(struct factory *factory)
+{
+    if (atomic_fetch_sub(&factory->users, 1) > 1)
+        return;
+    runtime_finish(&factory->runtime);
+    free(factory);
+}
+
 static void factory_release_provider(struct ort_ep_factory *self,
                                      struct ort_ep *ep)
 {
-    (void)self;
-    if (ep != NULL)
-        runtime_close(((struct provider *)ep)->runtime);
+    if (ep == NULL)
+        return;
+    runtime_close(((struct provider *)ep)->runtime);
     free(ep);
+    factory_release((struct factory *)self);
 }
 
 static struct OrtStatus *
@@ -257,6 +272,7 @@ factory_create_provider(struct ort_ep_factory *self,
     };
     provider->runtime = runtime;
     provider->logger = logger;
+    atomic_fetch_add(&((struct factory *)self)->users, 1);
     status = options_read(&provider->options, runtime->api, options,
                           runtime->context);
     if (status != NULL) {
@@ -323,6 +339,7 @@ static struct factory *factory_create(const struct ort_api *api,
         .IsStreamAware = factory_is_stream_aware,
     };
     runtime_init(&factory->runtime, api, logger, version);
+    atomic_init(&factory->users, 1);
     return factory;
 }
 
@@ -381,7 +398,6 @@ struct OrtStatus *CreateEpFactories(const char *registered_name,
 struct OrtStatus *ReleaseEpFactory(struct ort_ep_factory *factory)
 {
     if (factory != NULL)
-        runtime_finish(&((struct factory *)factory)->runtime);
-    free(factory);
+        factory_release((struct factory *)factory);
     return NULL;
 }
