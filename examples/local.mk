@@ -7,6 +7,6 @@ noinst_PROGRAMS += %D%/minimal-host %D%/first-steps %D%/digits/digits
 %C%_first_steps_SOURCES = %D%/first-steps.c
 %C%_digits_digits_SOURCES = $(examples_digits_files)
 %C%_digits_digits_CPPFLAGS = $(AM_CPPFLAGS) \
-	-DDIGITS_DATA='"$(pkgdatadir)/digits.csv"'
+	-DDIGITS_DATA='"$(abs_top_srcdir)/%D%/digits/digits.csv"'
 dist_pkgdata_DATA = %D%/digits/digits.csv
 TESTS += $(examples_checks) $(examples_digits_checks)

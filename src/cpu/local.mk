@@ -9,6 +9,7 @@ endif
 tandem_cpu_la_SOURCES =
 tandem_cpu_la_LDFLAGS = $(MODULE_FLAGS)
 tandem_cpu_la_LIBADD = $(cpu_libraries) libcommon.la $(CBLAS_LIBS) $(SLEEF_LIBS)
+EXTRA_tandem_cpu_la_DEPENDENCIES = installed_directories.h
 
 libcpu_la_SOURCES = $(src_cpu_files) $(src_cpu_attention_files) \
 	$(src_cpu_conv_files) $(src_cpu_gemm_files) $(src_cpu_kernels_files) $(src_cpu_threads_files)

@@ -13,4 +13,5 @@ libtandem_la_LDFLAGS += -Wl,--version-script=$(srcdir)/%D%/libtandem.map
 else
 libtandem_la_LDFLAGS += -export-symbols-regex '^tandem_'
 endif
-libtandem_la_DEPENDENCIES = libcommon.la %D%/libtandem.map
+# The .la files of libraries hold the directory to which libtool installs them.
+libtandem_la_DEPENDENCIES = libcommon.la %D%/libtandem.map installed_directories.h

@@ -7,6 +7,7 @@ tandem_opencl_la_SOURCES =
 tandem_opencl_la_LDFLAGS = $(MODULE_FLAGS)
 tandem_opencl_la_LIBADD = libopencl.la libcommon.la $(CLBLAST_LIBS) \
 	$(OPENCL_LIBS) $(JANSSON_LIBS)
+EXTRA_tandem_opencl_la_DEPENDENCIES = installed_directories.h
 
 # Tests link single files of the plugin from this library.
 noinst_LTLIBRARIES += libopencl.la

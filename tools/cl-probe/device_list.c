@@ -5,9 +5,13 @@
 #include "device_list.h"
 
 #include "../common/device_session.h"
+#include "common/plugin_directory.h"
 #include "child_process.h"
 #include "driver_test.h"
 
+#include <installed_directories.h>
+
+#include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,9 +313,15 @@ static json_t *names_find(void)
     char *path = strdup(variable != NULL ? variable : "");
     char *rest = path, *folder;
     json_t *names = json_object();
+    char installed[PLUGIN_DIRECTORY_BYTES];
 
     while ((folder = strsep(&rest, ":")) != NULL)
         add_folder(names, folder);
+    /* In a program that is not position-independent, &tandem_context_create
+     * can be an address in the program. */
+    if (plugin_directory_find(dlsym(RTLD_DEFAULT, "tandem_context_create"),
+                              installed))
+        add_folder(names, installed);
     add_folder(names, PLUGINDIR);
     free(path);
     return names;

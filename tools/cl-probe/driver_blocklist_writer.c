@@ -8,6 +8,8 @@
 #include "common/secure_file.h"
 #include "cl_probe.h"
 
+#include <installed_directories.h>
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -9,6 +9,8 @@
 
 #include "../common/program_output.h"
 
+#include <installed_directories.h>
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,13 @@
 #include "host/loader/loader.h"
 #include "common/environment.h"
 #include "common/last_error.h"
+#include "common/plugin_directory.h"
 #include "common/thread_state_guard.h"
 #include "common/threads.h"
 #include "host/loader/plugin_reply.h"
 #include "host/context/directories.h"
+
+#include <installed_directories.h>
 
 #include <dlfcn.h>
 #include <link.h>
@@ -337,11 +340,15 @@ static void cpu_plugin_move_first(struct tandem_context *context)
 enum tandem_status plugins_load(struct tandem_context *context,
                                 const char *option_path)
 {
+    char installed[PLUGIN_DIRECTORY_BYTES];
+
     context->backends = calloc(MAX_PLUGINS, sizeof(*context->backends));
     if (context->backends == NULL)
         return memory_error("no memory for the list of plugins");
     list_load(context, option_path);
     list_load(context, environment_get("TANDEM_PLUGIN_PATH"));
+    if (plugin_directory_find((const void *)(uintptr_t)plugins_load, installed))
+        directory_load(context, installed);
     list_load(context, PLUGINDIR);
     cpu_plugin_move_first(context);
     if (context->backend_count == 0)

@@ -6,6 +6,8 @@
 #include "common/thread_state_guard.h"
 #include "host/context/directories.h"
 
+#include <installed_directories.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

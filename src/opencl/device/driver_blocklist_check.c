@@ -5,6 +5,8 @@
 
 #include "opencl/device/driver_blocklist_check.h"
 
+#include <installed_directories.h>
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

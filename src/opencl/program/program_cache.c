@@ -33,6 +33,8 @@
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/quirks.h"
 
+#include <installed_directories.h>
+
 /* Size of a cache key: the compiler options, six texts of at most 127 bytes
  * that describe the device, and 256 bytes for everything else. */
 #define KEY_BYTES (6u * 128u + KERNEL_OPTION_BYTES + 256u)

@@ -5,6 +5,8 @@
  */
 #include <config.h>
 
+#include <installed_directories.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
