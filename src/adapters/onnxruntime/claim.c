@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/claim.h"
+#include "adapters/onnxruntime/assume.h"
 #include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/lower.h"
@@ -15,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lengths that unknown dimensions are assumed to have. */
-#define ASSUMED_BATCH 1
-#define ASSUMED_LENGTH 128
+/* Nodes that are removed from groups because they can never run.  Each removal
+ * plans the groups of the model again. */
+#define MAX_SPLITS 16u
 
 /* A group of nodes of the model, in ascending order. */
 struct group {
@@ -58,81 +59,80 @@ static bool group_does_work(const struct graph *graph,
     return false;
 }
 
-/* Returns true if the dimension is the first of an input, or has the name of
- * one that is. */
-static bool is_batch(const struct graph *graph, const char *name, uint32_t axis)
-{
-    if (axis == 0)
-        return true;
-    for (uint32_t i = 0; i < graph->value_count && name != NULL; i++) {
-        const char *first = graph->values[i].dimension_names[0];
-
-        if (first != NULL && strcmp(first, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Sets the shapes that the inputs are assumed to have. */
-static bool assume_inputs(const struct graph *graph, struct lower_input *inputs)
-{
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        const struct graph_value *value = &graph->values[graph->inputs[i]];
-
-        if (!value->has_shape)
-            return false;
-        inputs[i] =
-            (struct lower_input){.dtype = value->dtype, .rank = value->rank};
-        for (uint32_t k = 0; k < value->rank; k++) {
-            inputs[i].shape[k] = value->shape[k];
-            if (value->shape[k] < 0)
-                inputs[i].shape[k] =
-                    is_batch(graph, value->dimension_names[k], k)
-                        ? ASSUMED_BATCH
-                        : ASSUMED_LENGTH;
-        }
-    }
-    return true;
-}
-
-static bool lower_assumed(const struct graph *graph, struct form *form,
-                          char reason[256])
-{
-    struct lower_input *inputs =
-        calloc(graph->input_count + 1, sizeof(inputs[0]));
-    bool *content_matters = calloc(graph->input_count + 1, sizeof(bool));
-    bool lowered = false;
-
-    if (inputs == NULL || content_matters == NULL)
-        snprintf(reason, 256, "out of memory");
-    else if (!assume_inputs(graph, inputs))
-        snprintf(reason, 256, "the rank of an input is not known");
-    else
-        lowered = lower_graph(graph, inputs, content_matters, form, reason);
-    free(inputs);
-    free(content_matters);
-    return lowered;
-}
-
-static void predict(struct runtime *runtime,
+/* Finds the first typical assumption under which a device is predicted to win,
+ * or else the one under which it comes closest; if the group cannot run at
+ * typical sizes, the first size at which it can.  Returns false, with a reason,
+ * if the group never runs; *out_failed is then the node that fails last. */
+static bool predict(struct runtime *runtime,
                     const struct provider_options *options,
-                    const struct graph *graph, const struct group *group,
-                    struct form_cost *out)
+                    const struct graph *part, struct form_cost *out,
+                    char out_text[256], uint32_t *out_failed)
 {
-    struct graph part;
+    struct assumption assumptions[MAX_ASSUMPTIONS];
+    uint32_t typical, failed, farthest = 0;
+    const uint32_t count =
+        assumptions_list(part, options, assumptions, &typical);
+    bool found = false;
     struct form form;
 
+    *out_failed = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        struct form_cost cost;
+        char text[256], problem[256];
+
+        if (i >= typical && found)
+            break;
+        if (!assumption_lower(part, options, &assumptions[i], &form, text,
+                              &failed, problem)) {
+            if (failed != UINT32_MAX && failed >= farthest && !found) {
+                *out_failed = farthest = failed;
+                memcpy(out->reason, problem, sizeof(problem));
+            }
+            continue;
+        }
+        form_cost_predict(runtime->context, options, &form, &cost);
+        form_free(&form);
+        if (!found || (cost.reason[0] == '\0' &&
+                       (out->reason[0] != '\0' ||
+                        cost.device_ns * out->cpu_ns <
+                            out->device_ns * cost.cpu_ns))) {
+            *out = cost;
+            memcpy(out_text, text, sizeof(text));
+        }
+        found = true;
+        if (out->reason[0] == '\0' && out->device_ns < out->cpu_ns)
+            break;
+        if (text[0] == '\0')
+            break; /* nothing is open, so all assumptions are equal */
+    }
+    return found;
+}
+
+/* Predicts the times of a group.  Returns false if the group never runs. */
+static bool group_predict(struct runtime *runtime,
+                          const struct provider_options *options,
+                          const struct graph *graph, const struct group *group,
+                          struct form_cost *out, char out_text[256],
+                          uint32_t *out_failed)
+{
+    struct graph part;
+    bool runs;
+
     *out = (struct form_cost){.device = TANDEM_ANY_DEVICE};
+    out_text[0] = '\0';
+    *out_failed = UINT32_MAX;
     if (!graph_extract(&part, graph, group->nodes, group->count)) {
         snprintf(out->reason, sizeof(out->reason), "out of memory");
-        return;
+        return true;
     }
     graph_fuse(&part);
-    if (lower_assumed(&part, &form, out->reason)) {
-        form_cost_predict(runtime->context, options, &form, out);
-        form_free(&form);
-    }
+    runs = predict(runtime, options, &part, out, out_text, out_failed);
     graph_free(&part);
+    if (!runs && out->reason[0] == '\0')
+        snprintf(out->reason, sizeof(out->reason), "it cannot be planned");
+    if (*out_failed != UINT32_MAX)
+        *out_failed = group->nodes[*out_failed];
+    return runs;
 }
 
 /* Decides about a group and reports the decision. */
@@ -144,7 +144,8 @@ static bool group_is_wanted(struct runtime *runtime,
     const char *first = graph->nodes[group->nodes[0]].name;
     struct form_cost cost;
     const char *backend = "?";
-    uint32_t number = 0;
+    char assumed[256];
+    uint32_t number = 0, failed;
     bool wanted;
 
     if (options->claim == CLAIM_ALL) {
@@ -155,7 +156,7 @@ static bool group_is_wanted(struct runtime *runtime,
     }
     if (!group_does_work(graph, group))
         return false;
-    predict(runtime, options, graph, group, &cost);
+    group_predict(runtime, options, graph, group, &cost, assumed, &failed);
     if (cost.reason[0] != '\0') {
         report_write(runtime, options,
                      "%" PRIu32 " nodes from \"%s\": left to ONNX Runtime: %s",
@@ -168,9 +169,10 @@ static bool group_is_wanted(struct runtime *runtime,
         backend = "?";
     report_write(runtime, options,
                  "%" PRIu32 " nodes from \"%s\": %s: predicted %.0f us on "
-                 "%s:%" PRIu32 " with transfers, %.0f us on the CPU",
+                 "%s:%" PRIu32 " with transfers, %.0f us on the CPU%s%s",
                  group->count, first, wanted ? "taken" : "left to ONNX Runtime",
-                 cost.device_ns / 1e3, backend, number, cost.cpu_ns / 1e3);
+                 cost.device_ns / 1e3, backend, number, cost.cpu_ns / 1e3,
+                 assumed[0] != '\0' ? "; assumed shapes " : "", assumed);
     return wanted;
 }
 
@@ -224,6 +226,44 @@ static struct OrtStatus *claim_groups(struct runtime *runtime,
     return status;
 }
 
+/* Leaves nodes that can never run to ONNX Runtime, and makes the partition
+ * again without them.  Returns false if memory is exhausted. */
+static bool split_groups(struct runtime *runtime,
+                         const struct provider_options *options,
+                         struct graph *graph, struct partition *partition)
+{
+    struct group group = {.nodes =
+                              calloc(graph->node_count + 1, sizeof(uint32_t))};
+    bool ok = group.nodes != NULL, changed = true;
+
+    for (uint32_t splits = 0; ok && changed && splits < MAX_SPLITS; splits++) {
+        changed = false;
+        for (uint32_t i = 0; i < partition->group_count; i++) {
+            struct form_cost cost;
+            char assumed[256];
+            uint32_t failed;
+
+            group_init(graph, partition, i, &group);
+            if (!group_does_work(graph, &group) ||
+                group_predict(runtime, options, graph, &group, &cost, assumed,
+                              &failed) ||
+                failed == UINT32_MAX)
+                continue;
+            report_write(runtime, options,
+                         "node \"%s\" is left to ONNX Runtime: %s",
+                         graph->nodes[failed].name, cost.reason);
+            graph->nodes[failed].op = NULL;
+            changed = true;
+        }
+        if (changed) {
+            partition_free(partition);
+            ok = partition_make(graph, partition);
+        }
+    }
+    free(group.nodes);
+    return ok;
+}
+
 /* Sets *out to false for a branch of If in ONNX Runtime 1.23, which gives the
  * subgraphs of both branches the same name and then rejects the model.  It does
  * not tell the parent node of a graph, but branches have no inputs of their
@@ -257,7 +297,9 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
     if (status != NULL)
         return status;
     operators_assign(&graph);
-    if (!partition_make(&graph, &partition))
+    if (!partition_make(&graph, &partition) ||
+        (options->claim == CLAIM_BY_COST &&
+         !split_groups(runtime, options, &graph, &partition)))
         status = runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
     else if (host_can_mix(runtime, options, &graph, &partition))
         status = claim_groups(runtime, options, &graph, &partition, info);

@@ -47,6 +47,11 @@ struct lowering {
  * and never cleared.  An input whose content is unknown may make this fail. */
 bool lower_graph(const struct graph *graph, const struct lower_input *inputs,
                  bool *content_matters, struct form *form, char problem[256]);
+/* Like lower_graph.  On failure sets *out_failed to the node that cannot be
+ * lowered, or to NULL if the failure belongs to no node. */
+bool lower_graph_at(const struct graph *graph, const struct lower_input *inputs,
+                    bool *content_matters, struct form *form,
+                    const struct graph_node **out_failed, char problem[256]);
 
 /* ---- for the functions of operators ------------------------------------- */
 

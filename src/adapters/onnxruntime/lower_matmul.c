@@ -378,6 +378,21 @@ bool lower_matmul(struct lowering *l)
                          lower_input_operand(l, 1));
 }
 
+/* Moves the first axis after the batch axes: [m, batch..., k] becomes
+ * [batch..., m, k]. */
+static void batch_transpose(struct operand *operand)
+{
+    struct form_view *view = &operand->view;
+    const int64_t length = view->shape[0], stride = view->strides[0];
+
+    for (uint32_t i = 0; i + 2 < view->rank; i++) {
+        view->shape[i] = view->shape[i + 1];
+        view->strides[i] = view->strides[i + 1];
+    }
+    view->shape[view->rank - 2] = length;
+    view->strides[view->rank - 2] = stride;
+}
+
 /* com.microsoft FusedMatMul: alpha op(a) op(b).  Transposing a vector changes
  * nothing. */
 bool lower_fused_matmul(struct lowering *l)
@@ -388,6 +403,10 @@ bool lower_fused_matmul(struct lowering *l)
 
     options_init(l, &options);
     options.alpha *= graph_real(l->node, "alpha", 1);
+    if (graph_integer(l->node, "transBatchA", 0) != 0 && a.view.rank > 2)
+        batch_transpose(&a);
+    if (graph_integer(l->node, "transBatchB", 0) != 0 && b.view.rank > 2)
+        batch_transpose(&b);
     if (graph_integer(l->node, "transA", 0) != 0 && a.view.rank > 1)
         transpose_matrix(&a);
     if (graph_integer(l->node, "transB", 0) != 0 && b.view.rank > 1)

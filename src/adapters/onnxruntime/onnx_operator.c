@@ -523,9 +523,6 @@ static bool attributes_are_served(const struct graph *graph,
 
     if (strcmp(node->type, "Dropout") == 0)
         return dropout_is_identity(graph, node);
-    if (strcmp(node->type, "FusedMatMul") == 0)
-        return graph_integer(node, "transBatchA", 0) == 0 &&
-               graph_integer(node, "transBatchB", 0) == 0;
     if (strcmp(node->type, "MaxPool") == 0 ||
         strcmp(node->type, "AveragePool") == 0)
         return pool_is_served(graph, node);

@@ -4,7 +4,9 @@
 
 #include "adapters/onnxruntime/options.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ONNX Runtime stores a provider's options in the session's configuration under
@@ -84,6 +86,93 @@ static void device_option(struct reader *reader, struct tandem_context *context,
     option_reject(reader, "device", message);
 }
 
+/* Reads "NAME:1x3x640x640" up to a semicolon or the end.  A name may contain
+ * colons.  Returns the rank, or 0 if the entry is wrong. */
+static uint32_t shape_parse(const char *entry, size_t *out_name_length,
+                            int64_t out_shape[TANDEM_MAX_RANK])
+{
+    const char *end = entry + strcspn(entry, ";"), *at = end;
+    uint32_t rank = 0;
+
+    while (at > entry && *at != ':')
+        at--;
+    *out_name_length = (size_t)(at - entry);
+    if (at == entry)
+        return 0;
+    do {
+        char *next;
+        const long long length = strtoll(++at, &next, 10);
+
+        if (*at < '0' || *at > '9' || next > end || length > INT32_MAX ||
+            rank == TANDEM_MAX_RANK)
+            return 0;
+        out_shape[rank++] = length;
+        at = next;
+    } while (*at == 'x');
+    return at == end ? rank : 0;
+}
+
+uint32_t options_shape(const struct provider_options *options, const char *name,
+                       int64_t out_shape[TANDEM_MAX_RANK])
+{
+    const char *entry = options->shapes;
+
+    while (*entry != '\0') {
+        size_t length;
+        int64_t shape[TANDEM_MAX_RANK];
+        const uint32_t rank = shape_parse(entry, &length, shape);
+
+        if (strlen(name) == length && memcmp(name, entry, length) == 0) {
+            memcpy(out_shape, shape, sizeof(shape[0]) * rank);
+            return rank;
+        }
+        entry += strcspn(entry, ";");
+        entry += *entry == ';';
+    }
+    return 0;
+}
+
+static void shapes_option(struct reader *reader, char out[MAX_VALUE_BYTES])
+{
+    int64_t shape[TANDEM_MAX_RANK];
+    const char *entry = reader->value;
+    size_t length;
+
+    if (!option_read(reader, "shapes"))
+        return;
+    while (*entry != '\0') {
+        if (shape_parse(entry, &length, shape) == 0) {
+            option_reject(reader, "shapes",
+                          "NAME:LENGTHxLENGTH... for each input, separated by "
+                          "semicolons, for example "
+                          "images:1x3x640x640;ids:1x128");
+            return;
+        }
+        entry += strcspn(entry, ";");
+        entry += *entry == ';';
+    }
+    memcpy(out, reader->value, MAX_VALUE_BYTES);
+}
+
+/* Rejects a file that cannot be written. */
+static void explain_option(struct reader *reader, char out[MAX_VALUE_BYTES])
+{
+    char expected[128];
+    FILE *file;
+
+    if (!option_read(reader, "explain") || reader->value[0] == '\0')
+        return;
+    file = fopen(reader->value, "ae");
+    if (file == NULL) {
+        snprintf(expected, sizeof(expected), "a file that can be written (%s)",
+                 strerror(errno));
+        option_reject(reader, "explain", expected);
+        return;
+    }
+    fclose(file);
+    memcpy(out, reader->value, MAX_VALUE_BYTES);
+}
+
 struct OrtStatus *options_read(struct provider_options *options,
                                const struct ort_api *api,
                                const struct OrtSessionOptions *session,
@@ -99,7 +188,7 @@ struct OrtStatus *options_read(struct provider_options *options,
     options->gemm_flags = tf32 ? TANDEM_GEMM_ALLOW_TF32 : 0;
     option_choose(&reader, "first_run", "cpu", "wait",
                   &options->wait_for_compilation);
-    option_read(&reader, "explain");
-    memcpy(options->explain, reader.value, sizeof(options->explain));
+    shapes_option(&reader, options->shapes);
+    explain_option(&reader, options->explain);
     return reader.status;
 }

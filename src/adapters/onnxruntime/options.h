@@ -23,6 +23,9 @@ struct provider_options {
      * runs operators whose kernels are not compiled yet. */
     bool wait_for_compilation;
     char explain[512]; /* file for the placement report; "": none */
+    /* Shapes that inputs are assumed to have, "NAME:1x3x640x640;NAME:1x128", or
+     * "". */
+    char shapes[512];
 };
 
 /* Reads the options from a session's configuration.  `context` finds the
@@ -31,5 +34,10 @@ struct OrtStatus *options_read(struct provider_options *options,
                                const struct ort_api *api,
                                const struct OrtSessionOptions *session,
                                struct tandem_context *context);
+
+/* Copies the shape that the option "shapes" gives to a value.  Returns the
+ * rank, or 0 if the option does not name the value. */
+uint32_t options_shape(const struct provider_options *options, const char *name,
+                       int64_t out_shape[TANDEM_MAX_RANK]);
 
 #endif

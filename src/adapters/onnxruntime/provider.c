@@ -34,6 +34,7 @@ struct provider {
     struct runtime *runtime;
     const struct OrtLogger *logger;
     struct provider_options options;
+    bool writes_context; /* the session writes a model of EPContext nodes */
 };
 
 /* A compiled group. */
@@ -156,7 +157,12 @@ static struct OrtStatus *provider_compile(struct ort_ep *self,
 {
     struct provider *provider = (struct provider *)self;
 
-    (void)out_context_nodes;
+    if (provider->writes_context && out_context_nodes != NULL && count > 0)
+        return provider->runtime->api->CreateStatus(
+            ORT_NOT_IMPLEMENTED,
+            PROVIDER_NAME ": compiled models (ModelCompiler, "
+                          "ep.context_enable) are not supported; run the "
+                          "original model");
     for (size_t i = 0; i < count; i++) {
         struct OrtStatus *status =
             compiled_create(provider, graphs[i], fused_nodes[i], &out_infos[i]);
@@ -241,6 +247,20 @@ static void factory_release_provider(struct ort_ep_factory *self,
     factory_release((struct factory *)self);
 }
 
+/* Returns true if the session saves the compiled model. */
+static bool session_writes_context(const struct ort_api *api,
+                                   const struct OrtSessionOptions *options)
+{
+    char value[8] = "";
+    size_t bytes = sizeof(value);
+    struct OrtStatus *status =
+        api->GetSessionConfigEntry(options, "ep.context_enable", value, &bytes);
+
+    if (status != NULL)
+        api->ReleaseStatus(status);
+    return status == NULL && strcmp(value, "1") == 0;
+}
+
 static struct OrtStatus *
 factory_create_provider(struct ort_ep_factory *self,
                         const struct OrtHardwareDevice *const *devices,
@@ -273,6 +293,7 @@ factory_create_provider(struct ort_ep_factory *self,
     provider->runtime = runtime;
     provider->logger = logger;
     atomic_fetch_add(&((struct factory *)self)->users, 1);
+    provider->writes_context = session_writes_context(runtime->api, options);
     status = options_read(&provider->options, runtime->api, options,
                           runtime->context);
     if (status != NULL) {
