@@ -3,14 +3,17 @@
 """Runs an ONNX model with Tandem and compares results and times with ONNX Runtime's
 CPU provider.
 
-The inputs are random.  An unknown dimension is 1 if it is the first axis of an input
-and 128 otherwise; --shape sets the shape of an input.  Dimensions of the same name
-have the same size.  You need the Python package onnxruntime, version 1.23 or newer.
+The inputs are random unless --inputs or --value gives them.  An unknown dimension is 1
+if it is the first axis of an input and 128 otherwise; --shape sets the shape of an
+input.  Dimensions of the same name have the same size.  You need the Python package onnxruntime, version 1.23 or newer.
 """
 
 import argparse
+import collections
+import json
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -70,6 +73,7 @@ def open_tandem_session(arguments, explain):
     }
     library = provider_library(arguments.library)
     options = rt.SessionOptions()
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     try:
         rt.register_execution_provider_library("tandem", library)
         devices = [d for d in rt.get_ep_devices() if d.ep_name == PROVIDER]
@@ -94,6 +98,21 @@ def parse_shape(text):
     return name, tuple(map(int, sizes))
 
 
+def parse_value(text):
+    """Parses NAME=VALUE and returns the name and the value, a number or a list."""
+    name, _, value = text.partition("=")
+    try:
+        value = json.loads(value)
+        np.array(value)  # fails if the rows of a list have different lengths
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text}: expected NAME=3, NAME=true or NAME=[[1,2],[3,4]] ({error})")
+    if not name or np.array(value).dtype.kind not in "bif":
+        raise argparse.ArgumentTypeError(
+            f"{text}: expected NAME=VALUE with a number, true, false or a list of them")
+    return name, value
+
+
 def parse_repeat(text):
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text}: expected a number of at least 1")
@@ -111,26 +130,93 @@ def dimension_sizes(inputs, shapes):
 
 def random_input(argument, shape, random):
     """Makes an input: masks are ones, token types zeros, other integers small."""
-    dtype = DTYPES.get(argument.type[len("tensor("):-1])
-    if dtype is None:
-        sys.exit(f"onnx_run: cannot make input {argument.name} of the type "
-                 f"{argument.type}; expected a tensor of {', '.join(DTYPES)}")
+    dtype = input_dtype(argument)
     if "mask" in argument.name:
         return np.ones(shape, dtype)
     if "type" in argument.name:
         return np.zeros(shape, dtype)
     if np.issubdtype(dtype, np.floating):
         return random.standard_normal(shape).astype(dtype)
-    return random.integers(0, 2 if dtype is np.bool_ else 10, shape).astype(dtype)
+    return random.integers(0, 2 if dtype == np.bool_ else 10, shape).astype(dtype)
 
 
-def make_inputs(session, shapes):
+def input_dtype(argument):
+    dtype = DTYPES.get(argument.type[len("tensor("):-1])
+    if dtype is None:
+        sys.exit(f"onnx_run: cannot make input {argument.name} of the type "
+                 f"{argument.type}; expected a tensor of {', '.join(DTYPES)}")
+    return np.dtype(dtype)
+
+
+def load_inputs(path):
+    """Returns the arrays of an .npz file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except Exception as error:  # numpy raises many types for a broken file
+        sys.exit(f"onnx_run: --inputs {path}: cannot read the file: {error}; expected "
+                 "a file that numpy.savez wrote, with an array for each name")
+
+
+def convert_value(argument, value, shape):
+    """Makes an array of a value.  A number fills the shape."""
+    dtype = input_dtype(argument)
+    wide = np.array(value)
+    with np.errstate(all="ignore"):
+        array = wide.astype(dtype)
+    fits = wide.dtype.kind != "f" or dtype.kind == "f" or not wide.size
+    if not fits or (dtype.kind != "f" and not np.array_equal(array, wide)):
+        sys.exit(f"onnx_run: --value {argument.name}: {json.dumps(value)} is not of the "
+                 f"type {dtype} of the input")
+    return np.full(shape, array) if wide.ndim == 0 else array
+
+
+def check_input(option, argument, array, shape):
+    """Ends the program if the model or --shape does not allow the array."""
+    expected = input_dtype(argument)
+    if array.dtype != expected:
+        sys.exit(f"onnx_run: {option} {argument.name}: the array has the type "
+                 f"{array.dtype}; expected {expected}")
+    wanted = shape or argument.shape
+    if len(wanted) != array.ndim or any(
+            isinstance(size, int) and size != given
+            for size, given in zip(wanted, array.shape)):
+        sys.exit(f"onnx_run: {option} {argument.name}: the array has the shape "
+                 f"{list(array.shape)}; expected {list(wanted)}")
+
+
+def given_inputs(session, arguments, shapes):
+    """Returns the arrays of --inputs and --value, and adds their shapes to `shapes`.
+
+    A --value that is a number gets its shape later; it is returned as a number.
+    """
+    inputs = {argument.name: argument for argument in session.get_inputs()}
+    arrays = load_inputs(arguments.inputs) if arguments.inputs else {}
+    sources = {name: ("--inputs", array) for name, array in arrays.items()}
+    sources.update((name, ("--value", value)) for name, value in arguments.value)
+    given = {}
+    for name, (option, value) in sources.items():
+        if name not in inputs:
+            sys.exit(f"onnx_run: {option} {name}: the model has no such input; its "
+                     f"inputs are {', '.join(inputs)}")
+        if option == "--value" and isinstance(value, list):
+            value = convert_value(inputs[name], value, None)
+        if isinstance(value, np.ndarray):
+            check_input(option, inputs[name], value, shapes.get(name))
+            shapes[name] = value.shape
+        given[name] = value
+    return given
+
+
+def make_inputs(session, arguments):
+    shapes = dict(arguments.shape)
     inputs = session.get_inputs()
     ranks = {argument.name: len(argument.shape) for argument in inputs}
     for name, shape in shapes.items():
         if ranks.get(name) != len(shape):
             sys.exit(f"onnx_run: --shape {name}: the model has no input {name} of rank "
                      f"{len(shape)}; its inputs and their ranks are {ranks}")
+    given = given_inputs(session, arguments, shapes)
     sizes = dimension_sizes(inputs, shapes)
     random = np.random.default_rng(SEED)
     feeds = {}
@@ -139,7 +225,12 @@ def make_inputs(session, shapes):
             size if isinstance(size, int) else sizes.get(size, 128 if axis else 1)
             for axis, size in enumerate(argument.shape)
         ]
-        feeds[argument.name] = random_input(argument, shape, random)
+        value = given.get(argument.name)
+        if value is None:
+            value = random_input(argument, shape, random)
+        elif not isinstance(value, np.ndarray):
+            value = convert_value(argument, value, shape)
+        feeds[argument.name] = value
     return feeds
 
 
@@ -168,7 +259,7 @@ def print_output(name, expected, actual):
 
 def run_model(arguments, explain):
     reference = open_cpu_session(arguments.model)
-    feeds = make_inputs(reference, dict(arguments.shape))
+    feeds = make_inputs(reference, arguments)
     session = open_tandem_session(arguments, explain)
     expected, _ = timed_run(reference, feeds)
     actual, first = timed_run(session, feeds)
@@ -180,6 +271,34 @@ def run_model(arguments, explain):
     print(f"median of {len(pairs)} runs: CPU provider {cpu * 1e3:.3f} ms, Tandem "
           f"{tandem * 1e3:.3f} ms, ratio {cpu / tandem:.2f} (above 1, Tandem is "
           f"faster); Tandem's first run {first * 1e3:.1f} ms")
+    return session
+
+
+# ---- devices ----
+
+
+def describe_devices(session, report):
+    """Returns a line that says on which devices the model's operators ran."""
+    steps = collections.Counter(
+        re.findall(r"^  \S+ +([a-z]+:[0-9]+) ", report, re.MULTILINE))
+    nodes = ""
+    # ONNX Runtime tells the number of nodes from version 1.24 on.
+    if hasattr(session, "get_provider_graph_assignment_info"):
+        counts = collections.Counter()
+        for part in session.get_provider_graph_assignment_info():
+            counts[part.ep_name] += len(part.get_nodes())
+        nodes = f" ({counts[PROVIDER]} of {sum(counts.values())} nodes)"
+    if not steps:
+        return f"the model ran on ONNX Runtime's CPU provider; Tandem took no node{nodes}"
+    devices = ", ".join(f"{name} ({count} operators)"
+                        for name, count in steps.most_common())
+    return f"Tandem{nodes} ran on {devices}"
+
+
+def report_devices(session, explain):
+    report = explain.read_text(encoding="utf-8")
+    print(report, end="")
+    print(describe_devices(session, report))
 
 
 def main():
@@ -194,6 +313,12 @@ def main():
                         help="the precision of matrix products (default f32)")
     parser.add_argument("--shape", type=parse_shape, action="append", default=[],
                         metavar="NAME=1x128", help="the shape of an input")
+    parser.add_argument("--inputs", metavar="FILE.npz",
+                        help="a file of numpy.savez with arrays for some inputs")
+    parser.add_argument("--value", type=parse_value, action="append", default=[],
+                        metavar="NAME=VALUE",
+                        help="an input: a number that fills its shape, or a list such "
+                             "as [[1,2],[3,4]]; replaces an array of --inputs")
     parser.add_argument("--repeat", type=parse_repeat, default=10,
                         help="the number of timed runs (default 10)")
     parser.add_argument("--library", help="the path of tandem-onnxruntime.so")
@@ -202,8 +327,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         explain = pathlib.Path(directory, "placement.txt")
         explain.touch()
-        run_model(arguments, str(explain))
-        print(explain.read_text(encoding="utf-8"), end="")
+        report_devices(run_model(arguments, str(explain)), explain)
 
 
 if __name__ == "__main__":

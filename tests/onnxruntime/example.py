@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests the inputs and the output of examples/onnx_run.py.
+
+Each case runs in a child process; see child_cases.py.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import onnx
+
+import child_cases
+from child_cases import case
+from small_models import BOOL, FLOAT, INT64, model, node, value
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples' / 'onnx_run.py'
+
+
+def _model():
+    """y = x[index] if flag, else -x[index]; x has the shape [n, 4]."""
+    return model(
+        [node('Gather', 'x index', 'row'), node('Neg', 'row', 'negative'),
+         node('Where', 'flag row negative', 'y')],
+        [value('x', FLOAT, ['n', 4]), value('index', INT64, ['k']),
+         value('flag', BOOL, [1])], [value('y')])
+
+
+def run(arguments, *options, arrays=None, status=0, claim='all',
+        device=None):
+    """Runs the example and returns its output."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'model.onnx')
+        onnx.save(_model(), path)
+        command = [sys.executable, str(EXAMPLE), path, '--repeat', '1', '--claim',
+                   claim, '--device', device or arguments.device]
+        if arrays is not None:
+            file = os.path.join(directory, 'inputs.npz')
+            numpy.savez(file, **arrays)
+            command += ['--inputs', file]
+        result = subprocess.run(command + list(options), text=True, check=False,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert result.returncode == status, result.stdout
+    return result.stdout
+
+
+def expect(text, *parts):
+    for part in parts:
+        assert part in text, 'no "%s" in: %s' % (part, text)
+
+
+@case
+def values_and_files_are_inputs(arguments):
+    """Arrays of a file, lists and numbers; 999 would be out of range."""
+    arrays = {'x': numpy.ones((3, 4), numpy.float32), 'index': numpy.array([999])}
+    text = run(arguments, '--value', 'index=[2,0]', '--value', 'flag=true',
+               arrays=arrays)
+    expect(text, 'output y [2, 4]: largest difference 0')
+
+
+@case
+def a_number_fills_the_shape(arguments):
+    text = run(arguments, '--shape', 'index=5', '--value', 'index=0',
+               '--value', 'x=2.5')
+    expect(text, 'output y [5, 4]: largest difference 0')
+
+
+@case
+def last_line_names_the_device(arguments):
+    last = run(arguments, '--value', 'index=0').splitlines()[-1]
+    expect(last, 'ran on ', arguments.device.split(':')[0] + ':0 (')
+
+
+@case
+def last_line_names_the_cpu_provider(arguments):
+    """With claim=cost, nothing can win on the CPU plugin."""
+    text = run(arguments, '--value', 'index=0', claim='cost', device='cpu')
+    expect(text.splitlines()[-1], "the model ran on ONNX Runtime's CPU provider")
+
+
+@case
+def wrong_inputs_are_named(arguments):
+    x = numpy.ones((3, 4), numpy.float32)
+    for arrays, option, parts in (
+            ({'z': x}, None, ('--inputs z', 'x, index, flag')),
+            ({'x': x.astype(numpy.float64)}, None, ('--inputs x', 'expected float32')),
+            ({'x': x[:, :3]}, None, ('--inputs x', '[3, 3]', "['n', 4]")),
+            ({'x': x[0]}, None, ('--inputs x', '[4]')),
+            (None, 'z=1', ('--value z', 'x, index, flag')),
+            (None, 'index=1.5', ('--value index', 'int64')),
+            (None, 'flag=2', ('--value flag', 'bool')),
+            (None, 'index=[[1]]', ('--value index', '[1, 1]', "['k']"))):
+        options = () if option is None else ('--value', option)
+        expect(run(arguments, *options, arrays=arrays, status=1),
+               'onnx_run: ', *parts)
+    for option in ('index', 'index=', '=1', 'index=[1,[2]]', 'index="a"'):
+        expect(run(arguments, '--value', option, status=2), option, 'expected NAME=')
+    expect(run(arguments, '--inputs', '/nonexistent.npz', status=1),
+           '--inputs /nonexistent.npz')
+
+
+if __name__ == '__main__':
+    sys.exit(child_cases.main('example', __doc__))
