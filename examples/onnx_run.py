@@ -5,7 +5,8 @@ CPU provider.
 
 The inputs are random unless --inputs or --value gives them.  An unknown dimension is 1
 if it is the first axis of an input and 128 otherwise; --shape sets the shape of an
-input.  Dimensions of the same name have the same size.  You need the Python package onnxruntime, version 1.23 or newer.
+input.  Dimensions of the same name have the same size.  You need the Python package
+onnxruntime, version 1.23 or newer.
 """
 
 import argparse
