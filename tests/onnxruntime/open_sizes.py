@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Models with open dimensions with the default options, on a simulated GPU whose
+costs and those of the CPU are scripted in profiles."""
+
+import ctypes
+import os
+import sys
+import tempfile
+
+import numpy
+import onnx
+import onnxruntime
+from onnx import helper
+
+import child_cases
+import provider
+from child_cases import case
+
+FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+CURVES = ('elementwise', 'transcendental', 'multi_transcendental', 'reduce',
+          'softmax', 'strided', 'gather', 'optimizer', 'norm')
+
+
+def _save_profile(library, context, device, fixed, per_byte, per_product):
+    number, profile = ctypes.c_uint32(), ctypes.c_void_p()
+    path = ctypes.create_string_buffer(4096)
+
+    def call(name, *arguments):
+        assert getattr(library, name)(*arguments) == 0, name
+    call('tandem_device_find', context, device.encode(), ctypes.byref(number))
+    call('tandem_profile_create', context, number, ctypes.byref(profile))
+    for name in CURVES + ('upload', 'download'):
+        for x in (0, 1e9):
+            slope = 0.01 if name in ('upload', 'download') else per_byte
+            call('tandem_profile_add_curve_point', profile, name.encode(),
+                 ctypes.c_double(x), ctypes.c_double(fixed + slope * x))
+    for m in (1, 4096):
+        for n in (1, 4096):
+            for k in (1, 4096):
+                call('tandem_profile_add_gemm_point', profile,
+                     *(ctypes.c_int64(size) for size in (m, n, k)),
+                     ctypes.c_double(fixed + per_product * m * n * k))
+    call('tandem_profile_save', profile, None, path, ctypes.c_size_t(4096))
+    library.tandem_profile_destroy(profile)
+
+
+def script_costs():
+    """Launches take 10 us on the GPU and 0.1 us on the CPU; large operators are
+    1000 times as fast on the GPU."""
+    directory = tempfile.mkdtemp()
+    plugins = os.environ['TANDEM_PLUGIN_PATH'].split(':')[0]
+    os.environ.update(TANDEM_PROFILE_DIR=directory, XDG_CACHE_HOME=directory,
+                      TANDEM_BACKENDS='cpu,simulated')
+    library = ctypes.CDLL(os.path.join(plugins, 'libtandem.so'))
+    context = ctypes.c_void_p()
+    assert library.tandem_context_create(None, ctypes.byref(context)) == 0
+    _save_profile(library, context, 'simulated:0', 1e4, 0.001, 1e-4)
+    _save_profile(library, context, 'cpu', 100, 1, 0.1)
+    library.tandem_context_destroy(context)
+
+
+def model(nodes, inputs, output, constants=()):
+    graph = helper.make_graph(
+        nodes, 'g', [helper.make_tensor_value_info(*each) for each in inputs],
+        [helper.make_tensor_value_info(output, FLOAT, None)],
+        [onnx.numpy_helper.from_array(numpy.asarray(content), name)
+         for name, content in constants])
+    return helper.make_model(graph, ir_version=10, opset_imports=[
+        helper.make_opsetid('', 17)])
+
+
+def weights(*shape):
+    return numpy.random.default_rng(1).standard_normal(shape, numpy.float32)
+
+
+def report(tested, overrides=(), **options):
+    """Returns the placement report of a session with the default options."""
+    path = tempfile.mktemp()
+    settings = dict(options, explain=path)
+    session_options = onnxruntime.SessionOptions()
+    session_options.log_severity_level = 4
+    for name, length in overrides:
+        session_options.add_free_dimension_override_by_name(name, length)
+    session_options.add_provider_for_devices(provider.register(), settings)
+    session = onnxruntime.InferenceSession(
+        tested.SerializeToString(), session_options, enable_fallback=0)
+    with open(path, encoding='utf-8') as file:
+        return session, file.read()
+
+
+def check_taken(tested, feeds, *texts, **options):
+    """The model is taken, and computes what the CPU provider computes at each
+    size."""
+    session, text = report(tested, **options)
+    assert ': taken:' in text and 'simulated:0' in text, text
+    for each in texts:
+        assert each in text, (each, text)
+    reference = provider.cpu_session(tested)
+    for each in feeds:
+        for actual, expected in zip(session.run(None, each),
+                                    reference.run(None, each)):
+            numpy.testing.assert_allclose(actual, expected, 1e-3, 1e-3)
+    return text
+
+
+@case
+def audio(arguments):
+    """A convolution has a window of 400 samples."""
+    tested = model([helper.make_node('Conv', ['x', 'w'], ['y'], strides=[160])],
+                   [('x', FLOAT, [1, 1, 'samples'])], 'y',
+                   [('w', weights(512, 1, 400))])
+    check_taken(tested, [{'x': weights(1, 1, n)} for n in (400, 16000)],
+                'assumed shapes x:1x1x16000')
+
+
+@case
+def cnn_without_padding(arguments):
+    """Convolutions without padding leave nothing of an image of 128."""
+    nodes, constants = [], []
+    for i in range(7):
+        nodes.append(helper.make_node('Conv', ['x%d' % i, 'w%d' % i],
+                                      ['x%d' % (i + 1)],
+                                      strides=[2, 2] if i < 5 else [1, 1]))
+        constants.append(('w%d' % i, weights(16, 16 if i else 3, 5, 5) / 16))
+    tested = model(nodes, [('x0', FLOAT, ['n', 3, 'h', 'w'])], 'x7', constants)
+    check_taken(tested, [{'x0': weights(1, 3, 420, 420)}], '1x3x640x640')
+
+
+@case
+def reshape_to_80(arguments):
+    """128 elements cannot be reshaped to rows of 80."""
+    tested = model([helper.make_node('Reshape', ['x', 's'], ['r']),
+                    helper.make_node('MatMul', ['r', 'w'], ['y'])],
+                   [('x', FLOAT, ['b', 't'])], 'y',
+                   [('s', numpy.array([-1, 80])), ('w', weights(80, 512))])
+    check_taken(tested, [{'x': weights(4, 160)}], 'x:1x16000')
+
+
+@case
+def unknown_rank(arguments):
+    """The rank of an input is that of the weight of its convolution."""
+    tested = model([helper.make_node('Conv', ['x', 'w'], ['y'])],
+                   [('x', FLOAT, None)], 'y', [('w', weights(64, 3, 7, 7))])
+    check_taken(tested, [{'x': weights(1, 3, 32, 32)}], 'x:1x3x')
+
+
+@case
+def range_of_input(arguments):
+    """The limit of a Range is an input of the model."""
+    tested = model([helper.make_node('Range', ['zero', 'n', 'one'], ['r']),
+                    helper.make_node('Cast', ['r'], ['f'], to=FLOAT),
+                    helper.make_node('Unsqueeze', ['f', 'axis'], ['u']),
+                    helper.make_node('Mul', ['u', 'scale'], ['m']),
+                    helper.make_node('MatMul', ['m', 'w'], ['y'])],
+                   [('n', INT64, [])], 'y',
+                   [('zero', numpy.array(0)), ('one', numpy.array(1)),
+                    ('axis', numpy.array([1])), ('scale', weights(1, 1024)),
+                    ('w', weights(1024, 1024) / 1024)])
+    check_taken(tested, [{'n': numpy.array(5)}])
+
+
+def _detector():
+    """Features of two scales are joined, as in YOLO: both lengths of the image
+    must be multiples of 32."""
+    nodes, constants = [], []
+    for i in range(5):
+        nodes.append(helper.make_node(
+            'Conv', ['x%d' % i, 'w%d' % i], ['x%d' % (i + 1)], strides=[2, 2],
+            pads=[1, 1, 1, 1]))
+        constants.append(('w%d' % i, weights(32, 32 if i else 3, 3, 3) / 32))
+    nodes += [helper.make_node('Resize', ['x5', '', 'scales'], ['u']),
+              helper.make_node('Concat', ['u', 'x4'], ['y'], axis=1)]
+    constants.append(('scales', numpy.array([1, 1, 2, 2], numpy.float32)))
+    return model(nodes, [('x0', FLOAT, ['n', 3, 'height', 'width'])], 'y',
+                 constants)
+
+
+@case
+def detector(arguments):
+    """A detector is taken at typical sizes of images."""
+    check_taken(_detector(), [{'x0': weights(1, 3, 64, 96)}], '1x3x224x224')
+
+
+@case
+def given_sizes(arguments):
+    """The option and free-dimension overrides decide."""
+    text = check_taken(_detector(), [], '1x3x320x320', shapes='x0:1x3x320x320')
+    assert '224' not in text, text
+    text = check_taken(_detector(), [], overrides=(
+        ('n', 1), ('height', 320), ('width', 320)))
+    assert 'assumed' not in text, text
+    _, text = report(_detector(), shapes='x0:1x3x32x32')
+    assert 'left to ONNX Runtime' in text, text
+
+
+@case
+def impossible_node(arguments):
+    """A node that can never run splits its group."""
+    tested = model([helper.make_node('MatMul', ['x', 'w'], ['m']),
+                    helper.make_node('Reshape', ['m', 's'], ['r']),
+                    helper.make_node('MatMul', ['r', 'v'], ['y'])],
+                   [('x', FLOAT, ['b', 't', 1024])], 'y',
+                   [('w', weights(1024, 1024)), ('v', weights(7, 7)),
+                    ('s', numpy.array([-1, 7]))])
+    _, text = report(tested)
+    assert 'is left to ONNX Runtime: Reshape' in text, text
+    assert ': taken:' in text, text
+
+
+@case
+def wrong_values(arguments):
+    """Wrong shapes, and a report that cannot be written, are errors."""
+    for options, text in (({'shapes': 'x0'}, 'shapes'),
+                          ({'shapes': 'x0:1xa'}, 'shapes'),
+                          ({'explain': '/nonexistent/file'}, 'explain')):
+        try:
+            provider.session(_detector(), 'auto', **options)
+        except Exception as error:  # pylint: disable=broad-except
+            assert text in str(error), error
+        else:
+            raise AssertionError(options)
+
+
+@case
+def compiled_models(arguments):
+    """ModelCompiler says that it is not supported."""
+    options = provider.session_options()
+    options.add_provider_for_devices(provider.register(), {'claim': 'all'})
+    try:
+        onnxruntime.ModelCompiler(
+            options, _detector().SerializeToString()).compile_to_bytes()
+    except Exception as error:  # pylint: disable=broad-except
+        assert 'not supported' in str(error), error
+    else:
+        raise AssertionError('no error')
+
+
+@case
+def batch_transposed_products(arguments):
+    """FusedMatMul moves the first axis after the batch."""
+    for rank in (3, 4):
+        a, b = (5, 2, 3, 4)[:1] + (2, 3)[:rank - 2] + (4,), None
+        b = (4,) + (2, 3)[:rank - 2] + (6,)
+        for flags in ({'transBatchA': 1}, {'transBatchA': 1, 'transA': 1}):
+            shape_a = a if 'transA' not in flags else (4,) + a[1:-1] + (5,)
+            node = helper.make_node('FusedMatMul', ['a', 'b'], ['y'],
+                                    domain='com.microsoft', transBatchB=1,
+                                    **flags)
+            tested = model([node], [('a', FLOAT, shape_a), ('b', FLOAT, b)],
+                           'y')
+            tested.opset_import.append(helper.make_opsetid('com.microsoft', 1))
+            feeds = {'a': weights(*shape_a), 'b': weights(*b)}
+            actual, = provider.session(tested, 'cpu').run(None, feeds)
+            left = numpy.moveaxis(feeds['a'], 0, -2)
+            left = numpy.swapaxes(left, -1, -2) if 'transA' in flags else left
+            numpy.testing.assert_allclose(
+                actual, left @ numpy.moveaxis(feeds['b'], 0, -2), 1e-4, 1e-4)
+
+
+if __name__ == '__main__':
+    script_costs()
+    sys.exit(child_cases.main('open_sizes', __doc__))
