@@ -60,6 +60,13 @@ static enum tandem_status build_failed(struct tandem_device *device,
                           text->kernel->file, code, log);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static enum tandem_status build_once(struct tandem_device *device,
                                      const struct kernel_source *text,
                                      enum tandem_log_level level,
@@ -71,6 +78,7 @@ static enum tandem_status build_once(struct tandem_device *device,
         clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateProgramWithSource");
+    uint64_t start_ns = now_ns();
     code = clBuildProgram(program, 1, &device->hardware->id, text->options,
                           NULL, NULL);
     if (code != CL_SUCCESS) {
@@ -79,6 +87,9 @@ static enum tandem_status build_once(struct tandem_device *device,
         clReleaseProgram(program);
         return status;
     }
+    device_log(device, TANDEM_LOG_DEBUG, "built %s in %.0f ms: %s",
+               text->kernel->file, (double)(now_ns() - start_ns) / 1e6,
+               text->options);
     *out_program = program;
     return TANDEM_OK;
 }
