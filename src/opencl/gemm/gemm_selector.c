@@ -250,9 +250,9 @@ void gemm_selector_compute(struct gemm_selector *selector,
         forced_select(selector, gemm, disabled, out);
         return;
     }
-    /* The built-in kernel costs only fit NVIDIA's devices. Until the kernels are
-     * calibrated, other devices use CLBlast if it was measured, if it needs a
-     * single call or if the result is tiny, otherwise the plugin's kernels. */
+    /* The built-in kernel costs only fit NVIDIA's devices. Until the kernels
+     * are calibrated, other devices use CLBlast if it was measured, if it needs
+     * a single call or if the result is tiny, otherwise the kernels here. */
     if (clblast && !calibrated && selector->prefer_clblast) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
