@@ -115,6 +115,19 @@ def audio(arguments):
 
 
 @case
+def fused_audio(arguments):
+    """The result of a fused convolution is not an input of the model."""
+    tested = model([helper.make_node('Conv', ['x', 'w'], ['a'], strides=[160]),
+                    helper.make_node('Relu', ['a'], ['b']),
+                    helper.make_node('Conv', ['b', 'v'], ['y'])],
+                   [('x', FLOAT, [1, 1, 'samples'])], 'y',
+                   [('w', weights(512, 1, 400)), ('v', weights(8, 512, 3))])
+    text = check_taken(tested, [{'x': weights(1, 1, 16000)}],
+                       'assumed shapes x:1x1x16000')
+    assert 'a:' not in text.split('assumed')[1], text
+
+
+@case
 def cnn_without_padding(arguments):
     """Convolutions without padding leave nothing of an image of 128."""
     nodes, constants = [], []

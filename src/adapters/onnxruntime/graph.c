@@ -533,6 +533,19 @@ struct OrtStatus *graph_read(struct graph *graph, const struct ort_api *api,
     return reader.status;
 }
 
+/* Copies an array of values into the graph.  Returns NULL if memory is
+ * exhausted. */
+static int32_t *values_copy(struct graph *graph, const int32_t *values,
+                            uint32_t count)
+{
+    int32_t *copy =
+        arena_allocate(&graph->arena, count + 1, sizeof(values[0]));
+
+    if (copy != NULL && count > 0)
+        memcpy(copy, values, count * sizeof(values[0]));
+    return copy;
+}
+
 bool graph_extract(struct graph *graph, const struct graph *from,
                    const uint32_t *nodes, uint32_t count)
 {
@@ -546,8 +559,17 @@ bool graph_extract(struct graph *graph, const struct graph *from,
         goto fail;
     memcpy(graph->values, from->values,
            from->value_count * sizeof(graph->values[0]));
-    for (uint32_t i = 0; i < count; i++)
-        graph->nodes[i] = from->nodes[nodes[i]];
+    /* Fusion changes the inputs and outputs of nodes, but not those of `from`,
+     * which is extracted several times. */
+    for (uint32_t i = 0; i < count; i++) {
+        struct graph_node *node = &graph->nodes[i];
+
+        *node = from->nodes[nodes[i]];
+        node->inputs = values_copy(graph, node->inputs, node->input_count);
+        node->outputs = values_copy(graph, node->outputs, node->output_count);
+        if (node->inputs == NULL || node->outputs == NULL)
+            goto fail;
+    }
     graph->node_count = count;
     connect_values(graph);
     for (uint32_t i = 0; i < graph->value_count; i++) {
