@@ -11,6 +11,7 @@
 #include "common/thread_state_guard.h"
 #include "opencl/program/program_cache.h"
 #include "opencl/device/device.h"
+#include "opencl/device/event_poll.h"
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/plan/plan.h"
 #include "opencl/program/kernel_self_test.h"
@@ -60,13 +61,6 @@ static enum tandem_status build_failed(struct tandem_device *device,
                           text->kernel->file, code, log);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static enum tandem_status build_once(struct tandem_device *device,
                                      const struct kernel_source *text,
                                      enum tandem_log_level level,
@@ -78,7 +72,7 @@ static enum tandem_status build_once(struct tandem_device *device,
         clCreateProgramWithSource(device->context, 1, &source, NULL, &code);
     if (code != CL_SUCCESS)
         return status_from_cl(device, code, "clCreateProgramWithSource");
-    uint64_t start_ns = now_ns();
+    uint64_t start_ns = monotonic_ns();
     code = clBuildProgram(program, 1, &device->hardware->id, text->options,
                           NULL, NULL);
     if (code != CL_SUCCESS) {
@@ -88,7 +82,7 @@ static enum tandem_status build_once(struct tandem_device *device,
         return status;
     }
     device_log(device, TANDEM_LOG_DEBUG, "built %s in %.0f ms: %s",
-               text->kernel->file, (double)(now_ns() - start_ns) / 1e6,
+               text->kernel->file, (double)(monotonic_ns() - start_ns) / 1e6,
                text->options);
     *out_program = program;
     return TANDEM_OK;
