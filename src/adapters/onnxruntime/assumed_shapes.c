@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guesses what a model leaves open; see assume.h.  Has no state; any thread may
- * call the functions. */
+/* Guesses what a model leaves open; see assumed_shapes.h.  Has no state; any
+ * thread may call the functions. */
 #include <config.h>
 
-#include "adapters/onnxruntime/assume.h"
+#include "adapters/onnxruntime/assumed_shapes.h"
 #include "adapters/onnxruntime/onnx_operator.h"
 
 #include <inttypes.h>
@@ -289,8 +289,8 @@ bool assumption_lower(const struct graph *graph,
         assume_content(graph, graph->inputs[i], assumption->length, &inputs[i],
                        &contents[i]);
     }
-    lowered = lower_graph_at(graph, inputs, content_matters, form, &failed,
-                             problem);
+    lowered = lower_graph(graph, inputs, content_matters, form, &failed,
+                          problem);
     if (!lowered && failed != NULL)
         *out_failed = (uint32_t)(failed - graph->nodes);
 end:
@@ -302,7 +302,7 @@ end:
 
 /* ---- assumptions ---- */
 
-/* What the inputs of a group leave open. */
+/* Properties of the open dimensions of a group's inputs. */
 struct openness {
     bool lengths, ranks, past;
     bool known_tensor; /* an input has a known rank of at least 1 */
@@ -370,16 +370,14 @@ static const int64_t *lengths_of(const struct openness *open, uint32_t rank,
     return sequence;
 }
 
-uint32_t assumptions_list(const struct graph *graph,
-                          const struct provider_options *options,
-                          struct assumption *out, uint32_t *out_typical)
+uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
+                          uint32_t *out_typical)
 {
     static const uint32_t unknown[] = {4, 3, 2, 1, 0}, scalar[] = {0, 4, 3, 2};
     const uint32_t *ranks;
     uint32_t rank_count = 1, count = 0, length_count, typical;
     struct openness open;
 
-    (void)options;
     openness_find(graph, &open);
     /* Next to other tensors, rank 0 is rather a scalar than unknown. */
     ranks = open.known_tensor ? scalar : unknown;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shapes and contents that a group's inputs are assumed to have when the
  * provider decides whether to take the group. */
-#ifndef TANDEM_ONNXRUNTIME_ASSUME_H
-#define TANDEM_ONNXRUNTIME_ASSUME_H
+#ifndef TANDEM_ONNXRUNTIME_ASSUMED_SHAPES_H
+#define TANDEM_ONNXRUNTIME_ASSUMED_SHAPES_H
 
 #include "adapters/onnxruntime/lower.h"
 #include "adapters/onnxruntime/options.h"
@@ -19,13 +19,14 @@ struct assumption {
 /* Lists the assumptions to try, typical ones first.  Sets *out_typical to the
  * number of typical ones.  Returns the number of assumptions, at most
  * MAX_ASSUMPTIONS and at least 1. */
-uint32_t assumptions_list(const struct graph *graph,
-                          const struct provider_options *options,
-                          struct assumption *out, uint32_t *out_typical);
-/* Makes a form under the assumption.  Writes the shapes of open inputs to
- * `text`, in the syntax of the option "shapes"; it is empty if no input is
- * open.  On failure sets *out_failed to the number of the node that cannot run,
- * or to UINT32_MAX, and explains the failure in `problem`. */
+uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
+                          uint32_t *out_typical);
+
+/* Makes a form under the assumption, which the caller releases with
+ * form_free().  Writes the shapes of open inputs to `text`, in the syntax of
+ * the option "shapes"; `text` is empty if no input is open.  On failure sets
+ * *out_failed to the number of the node that cannot run, or to UINT32_MAX, and
+ * explains the failure in `problem`. */
 bool assumption_lower(const struct graph *graph,
                       const struct provider_options *options,
                       const struct assumption *assumption, struct form *form,

@@ -3,7 +3,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/claim.h"
-#include "adapters/onnxruntime/assume.h"
+#include "adapters/onnxruntime/assumed_shapes.h"
 #include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/lower.h"
@@ -71,7 +71,7 @@ static bool predict(struct runtime *runtime,
     struct assumption assumptions[MAX_ASSUMPTIONS];
     uint32_t typical, failed, farthest = 0;
     const uint32_t count =
-        assumptions_list(part, options, assumptions, &typical);
+        assumptions_list(part, assumptions, &typical);
     bool found = false;
     struct form form;
 

@@ -720,24 +720,16 @@ static bool outputs_init(struct lowering *l)
 }
 
 bool lower_graph(const struct graph *graph, const struct lower_input *inputs,
-                 bool *content_matters, struct form *form, char problem[256])
-{
-    const struct graph_node *failed;
-
-    return lower_graph_at(graph, inputs, content_matters, form, &failed,
-                          problem);
-}
-
-bool lower_graph_at(const struct graph *graph, const struct lower_input *inputs,
-                    bool *content_matters, struct form *form,
-                    const struct graph_node **out_failed, char problem[256])
+                 bool *content_matters, struct form *form,
+                 const struct graph_node **out_failed, char problem[256])
 {
     struct lowering l = {.graph = graph,
                          .form = form,
                          .inputs = inputs,
                          .content_matters = content_matters};
 
-    *out_failed = NULL;
+    if (out_failed != NULL)
+        *out_failed = NULL;
     *form = (struct form){.storages = NULL};
     l.operands = arena_allocate(&form->arena, graph->value_count + 1,
                                 sizeof(l.operands[0]));
@@ -745,7 +737,8 @@ bool lower_graph_at(const struct graph *graph, const struct lower_input *inputs,
         !lower_nodes(&l) || !outputs_init(&l) ||
         (!form_assign_slots(form) && !out_of_memory(&l))) {
         memcpy(problem, l.problem, sizeof(l.problem));
-        *out_failed = l.node;
+        if (out_failed != NULL)
+            *out_failed = l.node;
         form_free(form);
         return false;
     }

@@ -44,14 +44,12 @@ struct lowering {
 /* Makes a form.  On failure returns false, explains it in `problem`, and leaves
  * the form empty.  The form refers to the graph's constants and nodes.
  * content_matters has an element for each input of the graph; elements are set
- * and never cleared.  An input whose content is unknown may make this fail. */
+ * and never cleared.  An input whose content is unknown may make this fail.
+ * If out_failed is not NULL, *out_failed is set on failure to the node that
+ * cannot be lowered, or to NULL if the failure belongs to no node. */
 bool lower_graph(const struct graph *graph, const struct lower_input *inputs,
-                 bool *content_matters, struct form *form, char problem[256]);
-/* Like lower_graph.  On failure sets *out_failed to the node that cannot be
- * lowered, or to NULL if the failure belongs to no node. */
-bool lower_graph_at(const struct graph *graph, const struct lower_input *inputs,
-                    bool *content_matters, struct form *form,
-                    const struct graph_node **out_failed, char problem[256]);
+                 bool *content_matters, struct form *form,
+                 const struct graph_node **out_failed, char problem[256]);
 
 /* ---- for the functions of operators ------------------------------------- */
 

@@ -300,7 +300,7 @@ static struct OrtStatus *form_make(const struct run *run,
         return run_failed(subgraph, ORT_FAIL, "lowering the graph",
                           "out of memory");
     if (!lower_graph(&subgraph->graph, run->inputs, subgraph->content_matters,
-                     &cached->form, problem)) {
+                     &cached->form, NULL, problem)) {
         free(cached);
         return run_failed(subgraph, ORT_INVALID_ARGUMENT, "these input shapes",
                           problem);
