@@ -853,49 +853,6 @@ OPTIONS = {
     'shapes': (('NAME:LENGTHxLENGTH', ), ['x', 'x:', ':1', 'x:1x', 'x:1;;y:2'])}
 
 
-def _open_size_models():
-    """Returns models that cannot run if all open lengths are 128."""
-    open_image = [value('x', FLOAT, ['n', 3, 'h', 'w'])]
-    return {
-        'samples': model(
-            [node('Conv', 'x w', 'y', strides=[160])],
-            [value('x', FLOAT, ['n', 1, 'samples'])], [value('y')],
-            [constant('w', floats(8, 1, 400))]),
-        'image without padding': model(
-            [node('Conv', 'x w', 'a'), node('AveragePool', 'a', 'y',
-                                            kernel_shape=[150, 150])],
-            open_image, [value('y')], [constant('w', floats(4, 3, 5, 5))]),
-        'reshape to 80': model(
-            [node('Reshape', 'x s', 'a'), node('MatMul', 'a w', 'y')],
-            [value('x', FLOAT, ['b', 't'])], [value('y')],
-            [constant('s', [-1, 80], numpy.int64), constant('w', floats(80, 8))])}
-
-
-@case
-def open_sizes(arguments):
-    """No group is refused because an assumed length is impossible."""
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (name, tested) in enumerate(_open_size_models().items()):
-            report = os.path.join(folder, str(number))
-            provider.session(tested, 'auto', fallback=True, claim='cost',
-                             explain=report)
-            with open(report, encoding='utf-8') as file:
-                text = file.read()
-            assert 'measured costs' in text or 'predicted' in text, (name, text)
-            assert text.count('nodes from') == 1, (name, text)
-
-
-@case
-def fused_matmul_trans_batch(arguments):
-    """The first axis of an operand moves after its batch axes."""
-    tested = model(
-        [node('FusedMatMul', 'a b', 'y', domain='com.microsoft', transB=1,
-              transBatchA=1)],
-        [value('a', FLOAT, [4, 2, 8]), value('b', FLOAT, [2, 5, 8])],
-        [value('y')], domains=['com.microsoft'])
-    compare(arguments, tested, {'a': floats(4, 2, 8), 'b': floats(2, 5, 8)})
-
-
 @case
 def wrong_options(arguments):
     """The message names the option, its value and the values allowed."""

@@ -103,4 +103,4 @@ def wrong_inputs_are_named(arguments):
 
 
 if __name__ == '__main__':
-    sys.exit(child_cases.main('example', __doc__))
+    sys.exit(child_cases.main('onnx_run_inputs', __doc__))
