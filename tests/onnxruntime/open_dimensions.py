@@ -226,6 +226,65 @@ def impossible_node(arguments):
 
 
 @case
+def unsupported_nodes(arguments):
+    """A node that no GPU supports splits its group; the report says why."""
+    os.environ['TANDEM_SIM_DECLINE'] = 'log_softmax,reduce_mean'
+    tested = model([helper.make_node('MatMul', ['x', 'w'], ['a']),
+                    helper.make_node('LogSoftmax', ['a'], ['b'], name='log'),
+                    helper.make_node('MatMul', ['b', 'w'], ['c']),
+                    helper.make_node('ReduceMean', ['c'], ['d'], axes=[1],
+                                     name='mean'),
+                    helper.make_node('Sub', ['c', 'd'], ['e']),
+                    helper.make_node('MatMul', ['e', 'w'], ['y'])],
+                   [('x', FLOAT, ['b', 't', 1024])], 'y',
+                   [('w', weights(1024, 1024) / 1024)])
+    text = check_taken(
+        tested, [{'x': weights(1, 64, 1024)}],
+        'node "log" is left to ONNX Runtime: LogSoftmax: no device except '
+        'the CPU supports it', 'node "mean" is left to ONNX Runtime: Reduce')
+    assert text.count(': taken:') == 3, text
+
+
+@case
+def many_impossible_nodes(arguments):
+    """Each of many nodes that can never run splits its group once."""
+    nodes = []
+    for i in range(20):
+        nodes += [helper.make_node('MatMul', ['x%d' % i, 'w'], ['m%d' % i]),
+                  helper.make_node('Reshape', ['m%d' % i, 's'], ['r%d' % i]),
+                  helper.make_node('MatMul', ['r%d' % i, 'v'],
+                                   ['x%d' % (i + 1)])]
+    tested = model(nodes, [('x0', FLOAT, ['b', 't', 1024])], 'x20',
+                   [('w', weights(1024, 1024)), ('v', weights(8191, 1024)),
+                    ('s', numpy.array([-1, 8191]))])
+    _, text = report(tested)
+    assert text.count('is left to ONNX Runtime: Reshape') == 20, text
+    assert text.count(': taken:') == 21, text
+
+
+@case
+def devices_by_size(arguments):
+    """Each run uses the device that is faster at its size."""
+    tested = model([helper.make_node('MatMul', ['x', 'w'], ['y'])],
+                   [('x', FLOAT, [1, 't', 64])], 'y',
+                   [('w', weights(64, 64))])
+    path = tempfile.mktemp()
+    options = provider.session_options()
+    options.add_provider_for_devices(provider.register(), {'explain': path})
+    session = provider.onnxruntime.InferenceSession(
+        tested.SerializeToString(), options, enable_fallback=0)
+    for length, device in ((1024, 'simulated:0'), (1, 'cpu:0')):
+        x = weights(1, length, 64)
+        actual, = session.run(None, {'x': x})
+        numpy.testing.assert_allclose(
+            actual, x @ onnx.numpy_helper.to_array(tested.graph.initializer[0]),
+            1e-3, 1e-3)
+        with open(path, encoding='utf-8') as file:
+            step = file.read().splitlines()[-1].split()
+        assert step[:2] == ['gemm', device], (length, step)
+
+
+@case
 def compiled_models(arguments):
     """ModelCompiler says that it is not supported."""
     options = provider.session_options()

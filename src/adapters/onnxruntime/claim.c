@@ -16,15 +16,65 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nodes that are removed from groups because they can never run.  Each removal
- * plans the groups of the model again. */
-#define MAX_SPLITS 16u
+/* How often nodes that cannot run are removed from groups. */
+#define MAX_SPLITS 64u
 
 /* A group of nodes of the model, in ascending order. */
 struct group {
     uint32_t *nodes;
     uint32_t count;
+    bool predicted; /* the fields below are set */
+    struct form_cost cost;
+    char assumed[256]; /* shapes for which `cost` holds, or "" */
 };
+
+struct groups {
+    struct group *items;
+    uint32_t count;
+    uint32_t *nodes; /* memory of all groups */
+};
+
+static void groups_free(struct groups *groups)
+{
+    free(groups->items);
+    free(groups->nodes);
+    *groups = (struct groups){.items = NULL};
+}
+
+/* Collects the nodes of each group.  Returns false if memory is exhausted. */
+static bool groups_make(const struct graph *graph,
+                        const struct partition *partition, struct groups *out)
+{
+    uint32_t next = 0;
+
+    *out = (struct groups){
+        .items = calloc(partition->group_count + 1, sizeof(out->items[0])),
+        .count = partition->group_count,
+        .nodes = calloc(graph->node_count + 1, sizeof(out->nodes[0])),
+    };
+    if (out->items == NULL || out->nodes == NULL) {
+        groups_free(out);
+        return false;
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        if (partition->group[i] != NO_GROUP)
+            out->items[partition->group[i]].count++;
+    }
+    for (uint32_t i = 0; i < out->count; i++) {
+        out->items[i].nodes = out->nodes + next;
+        next += out->items[i].count;
+        out->items[i].count = 0;
+    }
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        struct group *group;
+
+        if (partition->group[i] == NO_GROUP)
+            continue;
+        group = &out->items[partition->group[i]];
+        group->nodes[group->count++] = i;
+    }
+    return true;
+}
 
 static struct OrtStatus *group_claim(struct runtime *runtime,
                                      const struct graph *graph,
@@ -59,80 +109,107 @@ static bool group_does_work(const struct graph *graph,
     return false;
 }
 
+/* Returns true if the first prediction is better than the second. */
+static bool cost_is_better(const struct form_cost *a, const struct form_cost *b)
+{
+    if (a->reason[0] != '\0' || b->reason[0] != '\0')
+        return a->reason[0] == '\0' && b->reason[0] != '\0';
+    return a->device_ns * b->cpu_ns < b->device_ns * a->cpu_ns;
+}
+
 /* Finds the first typical assumption under which a device is predicted to win,
  * or else the one under which it comes closest; if the group cannot run at
- * typical sizes, the first size at which it can.  Returns false, with a reason,
- * if the group never runs; *out_failed is then the node that fails last. */
-static bool predict(struct runtime *runtime,
+ * typical sizes, the first size at which it can. `part` is the group's graph.
+ * Sets out_impossible[i] to true for nodes without which a prediction may be
+ * possible: those that no device supports, or, if the group never runs, the
+ * node at which most assumptions fail. */
+static void predict(struct runtime *runtime,
                     const struct provider_options *options,
-                    const struct graph *part, struct form_cost *out,
-                    char out_text[256], uint32_t *out_failed)
+                    const struct graph *part, struct group *group,
+                    bool *out_impossible)
 {
     struct assumption assumptions[MAX_ASSUMPTIONS];
-    uint32_t typical, failed, farthest = 0;
-    const uint32_t count =
-        assumptions_list(part, assumptions, &typical);
+    uint32_t typical, failed, farthest = UINT32_MAX;
+    const uint32_t count = assumptions_list(part, assumptions, &typical);
+    struct form_cost *best = &group->cost;
     bool found = false;
-    struct form form;
 
-    *out_failed = UINT32_MAX;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && (i < typical || !found); i++) {
         struct form_cost cost;
+        struct form form;
         char text[256], problem[256];
 
-        if (i >= typical && found)
-            break;
         if (!assumption_lower(part, options, &assumptions[i], &form, text,
                               &failed, problem)) {
-            if (failed != UINT32_MAX && failed >= farthest && !found) {
-                *out_failed = farthest = failed;
-                memcpy(out->reason, problem, sizeof(problem));
+            if (failed != UINT32_MAX && !found &&
+                (farthest == UINT32_MAX || failed >= farthest)) {
+                farthest = failed;
+                memcpy(best->reason, problem, sizeof(problem));
             }
             continue;
         }
         form_cost_predict(runtime->context, options, &form, &cost);
+        if (!found && cost.partial_device != TANDEM_ANY_DEVICE)
+            form_cost_mark_unsupported(runtime->context, options, &form, part,
+                                       cost.partial_device, out_impossible);
         form_free(&form);
-        if (!found || (cost.reason[0] == '\0' &&
-                       (out->reason[0] != '\0' ||
-                        cost.device_ns * out->cpu_ns <
-                            out->device_ns * cost.cpu_ns))) {
-            *out = cost;
-            memcpy(out_text, text, sizeof(text));
+        if (!found || cost_is_better(&cost, best)) {
+            *best = cost;
+            memcpy(group->assumed, text, sizeof(text));
         }
         found = true;
-        if (out->reason[0] == '\0' && out->device_ns < out->cpu_ns)
+        if (best->reason[0] == '\0' && best->device_ns < best->cpu_ns)
             break;
         if (text[0] == '\0')
             break; /* nothing is open, so all assumptions are equal */
     }
-    return found;
+    if (!found && farthest != UINT32_MAX)
+        out_impossible[farthest] = true;
+    if (!found && best->reason[0] == '\0')
+        snprintf(best->reason, sizeof(best->reason), "it cannot be planned");
 }
 
-/* Predicts the times of a group.  Returns false if the group never runs. */
+/* Predicts the times of a group.  Returns true if the group can have no
+ * prediction because of single nodes, which are then left to ONNX Runtime. */
 static bool group_predict(struct runtime *runtime,
                           const struct provider_options *options,
-                          const struct graph *graph, const struct group *group,
-                          struct form_cost *out, char out_text[256],
-                          uint32_t *out_failed)
+                          struct graph *graph, struct group *group)
 {
-    struct graph part;
-    bool runs;
+    bool *impossible = calloc(group->count + 1, sizeof(bool));
+    struct graph part = {.nodes = NULL};
+    bool split = false;
 
-    *out = (struct form_cost){.device = TANDEM_ANY_DEVICE};
-    out_text[0] = '\0';
-    *out_failed = UINT32_MAX;
-    if (!graph_extract(&part, graph, group->nodes, group->count)) {
-        snprintf(out->reason, sizeof(out->reason), "out of memory");
-        return true;
+    group->cost = (struct form_cost){.device = TANDEM_ANY_DEVICE,
+                                     .partial_device = TANDEM_ANY_DEVICE};
+    if (impossible != NULL &&
+        graph_extract(&part, graph, group->nodes, group->count)) {
+        graph_fuse(&part);
+        predict(runtime, options, &part, group, impossible);
+        graph_free(&part);
+    } else {
+        snprintf(group->cost.reason, sizeof(group->cost.reason),
+                 "out of memory");
     }
-    graph_fuse(&part);
-    runs = predict(runtime, options, &part, out, out_text, out_failed);
-    graph_free(&part);
-    if (!runs && out->reason[0] == '\0')
-        snprintf(out->reason, sizeof(out->reason), "it cannot be planned");
-    if (*out_failed != UINT32_MAX)
-        *out_failed = group->nodes[*out_failed];
-    return runs;
+    group->predicted = true;
+    for (uint32_t i = 0; i < group->count && group->cost.reason[0] != '\0' &&
+                         impossible != NULL;
+         i++) {
+        struct graph_node *node = &graph->nodes[group->nodes[i]];
+
+        if (!impossible[i])
+            continue;
+        if (group->cost.partial_device != TANDEM_ANY_DEVICE)
+            snprintf(group->cost.reason, sizeof(group->cost.reason),
+                     "%.100s: no device except the CPU supports it",
+                     node->type);
+        report_write(runtime, options,
+                     "node \"%s\" is left to ONNX Runtime: %s", node->name,
+                     group->cost.reason);
+        node->op = NULL;
+        split = true;
+    }
+    free(impossible);
+    return split;
 }
 
 /* Decides about a group and reports the decision. */
@@ -142,10 +219,9 @@ static bool group_is_wanted(struct runtime *runtime,
                             const struct group *group)
 {
     const char *first = graph->nodes[group->nodes[0]].name;
-    struct form_cost cost;
-    const char *backend = "?";
-    char assumed[256];
-    uint32_t number = 0, failed;
+    const struct form_cost *cost = &group->cost;
+    const char *backend = "?", *separator;
+    uint32_t number = 0;
     bool wanted;
 
     if (options->claim == CLAIM_ALL) {
@@ -154,38 +230,27 @@ static bool group_is_wanted(struct runtime *runtime,
                      group->count, first);
         return true;
     }
-    if (!group_does_work(graph, group))
+    if (!group->predicted)
         return false;
-    group_predict(runtime, options, graph, group, &cost, assumed, &failed);
-    if (cost.reason[0] != '\0') {
-        report_write(runtime, options,
-                     "%" PRIu32 " nodes from \"%s\": left to ONNX Runtime: %s",
-                     group->count, first, cost.reason);
+    separator = group->assumed[0] != '\0' ? "; assumed shapes " : "";
+    if (cost->reason[0] != '\0') {
+        report_write(
+            runtime, options,
+            "%" PRIu32 " nodes from \"%s\": left to ONNX Runtime: %s%s%s",
+            group->count, first, cost->reason, separator, group->assumed);
         return false;
     }
-    wanted = cost.device_ns < cost.cpu_ns;
-    if (tandem_device_name(runtime->context, cost.device, &backend, &number) !=
+    wanted = cost->device_ns < cost->cpu_ns;
+    if (tandem_device_name(runtime->context, cost->device, &backend, &number) !=
         TANDEM_OK)
         backend = "?";
     report_write(runtime, options,
                  "%" PRIu32 " nodes from \"%s\": %s: predicted %.0f us on "
                  "%s:%" PRIu32 " with transfers, %.0f us on the CPU%s%s",
                  group->count, first, wanted ? "taken" : "left to ONNX Runtime",
-                 cost.device_ns / 1e3, backend, number, cost.cpu_ns / 1e3,
-                 assumed[0] != '\0' ? "; assumed shapes " : "", assumed);
+                 cost->device_ns / 1e3, backend, number, cost->cpu_ns / 1e3,
+                 separator, group->assumed);
     return wanted;
-}
-
-/* Collects the nodes of a group. */
-static void group_init(const struct graph *graph,
-                       const struct partition *partition, uint32_t number,
-                       struct group *group)
-{
-    group->count = 0;
-    for (uint32_t i = 0; i < graph->node_count; i++) {
-        if (partition->group[i] == number)
-            group->nodes[group->count++] = i;
-    }
 }
 
 /* Returns true if ONNX Runtime can run the graph with the provider's groups. */
@@ -206,62 +271,74 @@ static bool host_can_mix(const struct runtime *runtime,
 static struct OrtStatus *claim_groups(struct runtime *runtime,
                                       const struct provider_options *options,
                                       const struct graph *graph,
-                                      const struct partition *partition,
+                                      const struct groups *groups,
                                       struct OrtEpGraphSupportInfo *info)
 {
-    struct group group = {.nodes =
-                              calloc(graph->node_count + 1, sizeof(uint32_t))};
     struct OrtStatus *status = NULL;
 
-    if (group.nodes == NULL)
-        return runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
-    if (partition->group_count == 0)
+    if (groups->count == 0)
         report_write(runtime, options, "no node of the model is served");
-    for (uint32_t i = 0; i < partition->group_count && status == NULL; i++) {
-        group_init(graph, partition, i, &group);
-        if (group_is_wanted(runtime, options, graph, &group))
-            status = group_claim(runtime, graph, &group, info);
+    for (uint32_t i = 0; i < groups->count && status == NULL; i++) {
+        if (group_is_wanted(runtime, options, graph, &groups->items[i]))
+            status = group_claim(runtime, graph, &groups->items[i], info);
     }
-    free(group.nodes);
     return status;
 }
 
-/* Leaves nodes that can never run to ONNX Runtime, and makes the partition
- * again without them.  Returns false if memory is exhausted. */
-static bool split_groups(struct runtime *runtime,
-                         const struct provider_options *options,
-                         struct graph *graph, struct partition *partition)
+/* Copies the predictions of groups that did not change. */
+static void keep_predictions(const struct groups *from, struct groups *to)
 {
-    struct group group = {.nodes =
-                              calloc(graph->node_count + 1, sizeof(uint32_t))};
-    bool ok = group.nodes != NULL, changed = true;
+    uint32_t k = 0;
 
-    for (uint32_t splits = 0; ok && changed && splits < MAX_SPLITS; splits++) {
-        changed = false;
-        for (uint32_t i = 0; i < partition->group_count; i++) {
-            struct form_cost cost;
-            char assumed[256];
-            uint32_t failed;
+    /* Both lists are ordered by the first nodes of the groups. */
+    for (uint32_t i = 0; i < to->count; i++) {
+        struct group *group = &to->items[i];
+        const struct group *old;
 
-            group_init(graph, partition, i, &group);
-            if (!group_does_work(graph, &group) ||
-                group_predict(runtime, options, graph, &group, &cost, assumed,
-                              &failed) ||
-                failed == UINT32_MAX)
-                continue;
-            report_write(runtime, options,
-                         "node \"%s\" is left to ONNX Runtime: %s",
-                         graph->nodes[failed].name, cost.reason);
-            graph->nodes[failed].op = NULL;
-            changed = true;
-        }
-        if (changed) {
-            partition_free(partition);
-            ok = partition_make(graph, partition);
-        }
+        while (k < from->count && from->items[k].nodes[0] < group->nodes[0])
+            k++;
+        if (k == from->count)
+            return;
+        old = &from->items[k];
+        if (!old->predicted || old->count != group->count ||
+            memcmp(old->nodes, group->nodes,
+                   group->count * sizeof(group->nodes[0])) != 0)
+            continue;
+        group->predicted = true;
+        group->cost = old->cost;
+        memcpy(group->assumed, old->assumed, sizeof(group->assumed));
     }
-    free(group.nodes);
-    return ok;
+}
+
+/* Predicts the times of all groups.  Leaves nodes that cannot run to ONNX
+ * Runtime, and then makes the partition and the groups again.  Returns false if
+ * memory is exhausted. */
+static bool groups_predict(struct runtime *runtime,
+                           const struct provider_options *options,
+                           struct graph *graph, struct partition *partition,
+                           struct groups *groups)
+{
+    for (uint32_t splits = 0;; splits++) {
+        bool changed = false;
+        struct groups old = *groups;
+
+        for (uint32_t i = 0; i < groups->count; i++) {
+            struct group *group = &groups->items[i];
+
+            if (!group->predicted && group_does_work(graph, group))
+                changed |= group_predict(runtime, options, graph, group);
+        }
+        if (!changed || splits == MAX_SPLITS)
+            return true;
+        partition_free(partition);
+        *groups = (struct groups){.items = NULL};
+        if (partition_make(graph, partition) &&
+            groups_make(graph, partition, groups))
+            keep_predictions(&old, groups);
+        groups_free(&old);
+        if (groups->items == NULL)
+            return false;
+    }
 }
 
 /* Sets *out to false for a branch of If in ONNX Runtime 1.23, which gives the
@@ -288,6 +365,7 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
 {
     struct graph graph;
     struct partition partition;
+    struct groups groups = {.items = NULL};
     bool can_take;
     struct OrtStatus *status = can_take_nodes(runtime, ort_graph, &can_take);
 
@@ -298,16 +376,18 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
         return status;
     operators_assign(&graph);
     if (!partition_make(&graph, &partition) ||
+        !groups_make(&graph, &partition, &groups) ||
         (options->claim == CLAIM_BY_COST &&
-         !split_groups(runtime, options, &graph, &partition)))
+         !groups_predict(runtime, options, &graph, &partition, &groups)))
         status = runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
     else if (host_can_mix(runtime, options, &graph, &partition))
-        status = claim_groups(runtime, options, &graph, &partition, info);
+        status = claim_groups(runtime, options, &graph, &groups, info);
     else
         log_write(runtime, logger, ORT_LOG_WARNING,
                   "no node is taken, because ONNX Runtime 1.23.0 cannot run "
                   "other nodes next to those of a provider like this; install "
                   "1.23.1 or newer");
+    groups_free(&groups);
     partition_free(&partition);
     graph_free(&graph);
     return status;

@@ -10,23 +10,55 @@
 
 /* Predicted times by device, without transfers. */
 struct device_times {
-    double ns[TANDEM_MAX_DEVICES]; /* infinite if a step cannot run there */
-    uint32_t cpu;                  /* the CPU plugin's device */
+    /* Times of the steps that the device supports. Infinite if the costs of one
+     * of them were not measured. */
+    double ns[TANDEM_MAX_DEVICES];
+    uint32_t unsupported[TANDEM_MAX_DEVICES]; /* number of other steps */
+    uint32_t cpu;                             /* the CPU plugin's device */
 };
 
-/* Returns the time of a step, which is infinite if the device cannot run it or
- * its costs were not measured. Defaults count for the CPU plugin only. */
-static double candidate_ns(const struct tandem_explanation *explanation,
-                           uint32_t device, uint32_t cpu)
+static enum tandem_status explain_step(const struct execution *query,
+                                       const struct provider_options *options,
+                                       uint32_t step,
+                                       struct tandem_explanation *out)
+{
+    *out = (struct tandem_explanation){.struct_size = sizeof(*out)};
+    return execution_explain(
+        query,
+        (struct step_arguments){.step = step,
+                                .device = TANDEM_ANY_DEVICE,
+                                .flags = options->gemm_flags},
+        out);
+}
+
+/* Returns the device's entry of an explanation, or NULL. */
+static const struct tandem_candidate *
+find_candidate(const struct tandem_explanation *explanation, uint32_t device)
 {
     for (uint32_t i = 0; i < explanation->candidate_count; i++) {
-        const struct tandem_candidate *candidate = &explanation->candidates[i];
-
-        if (candidate->device == device && candidate->status == TANDEM_OK &&
-            (candidate->calibrated || device == cpu))
-            return candidate->launch_ns + candidate->execute_ns;
+        if (explanation->candidates[i].device == device)
+            return &explanation->candidates[i];
     }
-    return INFINITY;
+    return NULL;
+}
+
+/* Adds one step to the times of all devices. Defaults count for the CPU plugin
+ * only. */
+static void add_step(const struct tandem_explanation *explanation,
+                     struct device_times *times)
+{
+    for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {
+        const struct tandem_candidate *candidate =
+            find_candidate(explanation, i);
+
+        if (candidate != NULL && candidate->status == TANDEM_UNSUPPORTED)
+            times->unsupported[i]++;
+        else if (candidate != NULL && candidate->status == TANDEM_OK &&
+                 (candidate->calibrated || i == times->cpu))
+            times->ns[i] += candidate->launch_ns + candidate->execute_ns;
+        else
+            times->ns[i] = INFINITY;
+    }
 }
 
 static enum tandem_status add_steps(const struct execution *query,
@@ -34,19 +66,13 @@ static enum tandem_status add_steps(const struct execution *query,
                                     struct device_times *times)
 {
     for (uint32_t i = 0; i < query->form->step_count; i++) {
-        struct tandem_explanation explanation = {.struct_size =
-                                                     sizeof(explanation)};
-        const enum tandem_status status = execution_explain(
-            query,
-            (struct step_arguments){.step = i,
-                                    .device = TANDEM_ANY_DEVICE,
-                                    .flags = options->gemm_flags},
-            &explanation);
+        struct tandem_explanation explanation;
+        const enum tandem_status status =
+            explain_step(query, options, i, &explanation);
 
         if (status != TANDEM_OK)
             return status;
-        for (uint32_t k = 0; k < TANDEM_MAX_DEVICES; k++)
-            times->ns[k] += candidate_ns(&explanation, k, times->cpu);
+        add_step(&explanation, times);
     }
     return TANDEM_OK;
 }
@@ -88,18 +114,32 @@ static void choose(struct tandem_context *context,
                    const struct form *form, struct device_times *times,
                    struct form_cost *out)
 {
+    uint32_t fewest = UINT32_MAX;
+
     out->cpu_ns = times->ns[times->cpu];
     for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {
         if (i == times->cpu || isinf(times->ns[i]) ||
             (options->device != TANDEM_ANY_DEVICE && options->device != i))
             continue;
+        if (times->unsupported[i] > 0) {
+            if (times->unsupported[i] < fewest) {
+                fewest = times->unsupported[i];
+                out->partial_device = i;
+            }
+            continue;
+        }
         add_transfers(context, form, i, &times->ns[i]);
         if (times->ns[i] < out->device_ns) {
             out->device_ns = times->ns[i];
             out->device = i;
         }
     }
-    if (out->device == TANDEM_ANY_DEVICE)
+    if (out->device != TANDEM_ANY_DEVICE)
+        out->partial_device = TANDEM_ANY_DEVICE;
+    else if (out->partial_device != TANDEM_ANY_DEVICE)
+        snprintf(out->reason, sizeof(out->reason),
+                 "no device except the CPU supports all of its operators");
+    else
         snprintf(out->reason, sizeof(out->reason),
                  "no device except the CPU has measured costs for all of its "
                  "operators; run cl-probe --calibrate");
@@ -113,7 +153,11 @@ void form_cost_predict(struct tandem_context *context,
     struct execution *query = NULL;
 
     *out = (struct form_cost){
-        .device = TANDEM_ANY_DEVICE, .device_ns = INFINITY, .cpu_ns = INFINITY};
+        .device = TANDEM_ANY_DEVICE,
+        .device_ns = INFINITY,
+        .cpu_ns = INFINITY,
+        .partial_device = TANDEM_ANY_DEVICE,
+    };
     if (tandem_device_find(context, "cpu", &times.cpu) != TANDEM_OK ||
         execution_create_query(context, form, &query) != TANDEM_OK ||
         add_steps(query, options, &times) != TANDEM_OK)
@@ -121,5 +165,28 @@ void form_cost_predict(struct tandem_context *context,
                  tandem_last_error());
     else
         choose(context, options, form, &times, out);
+    execution_destroy(query);
+}
+
+void form_cost_mark_unsupported(struct tandem_context *context,
+                                const struct provider_options *options,
+                                const struct form *form,
+                                const struct graph *graph, uint32_t device,
+                                bool *out_nodes)
+{
+    struct execution *query = NULL;
+
+    if (execution_create_query(context, form, &query) != TANDEM_OK)
+        return;
+    for (uint32_t i = 0; i < form->step_count; i++) {
+        struct tandem_explanation explanation;
+        const struct tandem_candidate *candidate;
+
+        if (explain_step(query, options, i, &explanation) != TANDEM_OK)
+            continue;
+        candidate = find_candidate(&explanation, device);
+        if (candidate != NULL && candidate->status == TANDEM_UNSUPPORTED)
+            out_nodes[form->steps[i].node - graph->nodes] = true;
+    }
     execution_destroy(query);
 }

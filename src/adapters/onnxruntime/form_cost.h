@@ -12,6 +12,9 @@ struct form_cost {
     double device_ns; /* its time, with transfers */
     double cpu_ns;    /* time of the CPU plugin */
     char reason[256]; /* why there is no prediction, or "" */
+    /* The device that would need the fewest steps removed to run the form, if
+     * no device except the CPU supports all steps; else TANDEM_ANY_DEVICE. */
+    uint32_t partial_device;
 };
 
 /* Predicts the times of one run of a form whose inputs come from the host and
@@ -20,5 +23,13 @@ struct form_cost {
 void form_cost_predict(struct tandem_context *context,
                        const struct provider_options *options,
                        const struct form *form, struct form_cost *out);
+
+/* Sets out_nodes[i] to true if the device does not support a step of node i of
+ * the graph from which the form was made.  Other elements do not change. */
+void form_cost_mark_unsupported(struct tandem_context *context,
+                                const struct provider_options *options,
+                                const struct form *form,
+                                const struct graph *graph, uint32_t device,
+                                bool *out_nodes);
 
 #endif
