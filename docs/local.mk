@@ -13,6 +13,23 @@ nobase_dist_doc_DATA = README.md NEWS LICENSE CONTRIBUTING.md \
 	$(examples_digits_files) $(examples_digits_documents) \
 	plugin-api/tandem/CHANGES $(tandeminclude_HEADERS)
 
+# The manual pages name the version, the directory for all users that is compiled in,
+# and the file of the driver blocklist.
+EXTRA_DIST += %D%/man/cl-probe.1.in %D%/man/tandem-conformance.1.in
+CLEANFILES += $(man_MANS)
+%D%/man/cl-probe.1: %D%/man/cl-probe.1.in
+%D%/man/tandem-conformance.1: %D%/man/tandem-conformance.1.in
+%D%/man/cl-probe.1 %D%/man/tandem-conformance.1: installed_directories.h \
+		src/common/driver_blocklist.h Makefile
+	$(AM_V_GEN)$(MKDIR_P) %D%/man && \
+	text() { sed -n "s/^#define $$1 \"\(.*\)\"$$/\1/p" "$$2" | \
+	    sed 's/[\\&|]/\\&/g; s/-/\\\\-/g'; } && \
+	sed -e "s|@version@|$(PACKAGE_VERSION)|" \
+	    -e "s|@statedir@|$$(text STATEDIR installed_directories.h)|" \
+	    -e "s|@blocklist@|$$(text DRIVER_RECORD_NAME \
+	        $(srcdir)/src/common/driver_blocklist.h)|" \
+	    $(srcdir)/$@.in >$@.new && mv $@.new $@
+
 # The example plugin and the argument checks, to be copied: docs/writing-a-plugin.md.
 pluginexampledir = $(docdir)/examples/plugin
 nobase_dist_pluginexample_DATA = $(src_example_files) $(op_class_files) \

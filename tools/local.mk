@@ -10,4 +10,4 @@ cl_probe_LDADD = libcl-probe.la libtools.la libtandem.la libcommon.la \
 	$(JANSSON_LIBS) -lpthread
 noinst_LTLIBRARIES += libcl-probe.la
 libcl_probe_la_SOURCES = $(tools_cl_probe_files)
-dist_man_MANS += docs/man/cl-probe.1
+man_MANS += docs/man/cl-probe.1

@@ -10,5 +10,5 @@ libconformance_la_SOURCES = $(tests_conformance_files) \
 	tools/common/program_output.c
 libconformance_la_CPPFLAGS = $(conformance_cppflags)
 conformance_cppflags = -I$(top_srcdir)/plugin-api
-dist_man_MANS += docs/man/tandem-conformance.1
+man_MANS += docs/man/tandem-conformance.1
 TESTS += $(tests_conformance_checks)
