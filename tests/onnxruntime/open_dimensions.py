@@ -212,6 +212,33 @@ def given_sizes(arguments):
 
 
 @case
+def shapes_that_do_not_fit(arguments):
+    """An entry of the option that does not fit the model is reported."""
+    for entry, expected in (
+            ('images:1x3x320x320', 'no node of the model reads or computes a '
+             'tensor "images"'),
+            ('x0:3x320x320', '"x0" is given the shape 3x320x320, but has the '
+             'shape ?x3x?x? in the model'),
+            ('x0:1x4x320x320', '"x0" is given the shape 1x4x320x320, but')):
+        check_taken(_detector(), [], expected, shapes=entry)
+    # The body of a Loop does not contain the named tensor.
+    body = helper.make_graph(
+        [helper.make_node('Identity', ['on'], ['on_out']),
+         helper.make_node('MatMul', ['s', 'w'], ['s_out'])], 'body',
+        [helper.make_tensor_value_info('i', INT64, []),
+         helper.make_tensor_value_info('on', onnx.TensorProto.BOOL, []),
+         helper.make_tensor_value_info('s', FLOAT, ['b', 't'])],
+        [helper.make_tensor_value_info('on_out', onnx.TensorProto.BOOL, []),
+         helper.make_tensor_value_info('s_out', FLOAT, ['b', 't'])])
+    tested = model([helper.make_node('Loop', ['n', '', 'x'], ['y'],
+                                     body=body)],
+                   [('x', FLOAT, ['b', 't']), ('n', INT64, [])], 'y',
+                   [('w', weights(64, 64))])
+    _, text = report(tested, shapes='x:64x64')
+    assert provider.version() < (1, 24) or 'option shapes' not in text, text
+
+
+@case
 def impossible_node(arguments):
     """A node that can never run splits its group."""
     tested = model([helper.make_node('MatMul', ['x', 'w'], ['m']),

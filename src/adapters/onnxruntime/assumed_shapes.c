@@ -31,8 +31,8 @@ static bool rank_is_open(const struct graph_value *value)
 }
 
 /* Returns the first node that reads the value, and the number of the input. */
-static const struct graph_node *
-first_reader(const struct graph *graph, int32_t value, uint32_t *out_index)
+static const struct graph_node *first_reader(const struct graph *graph,
+                                             int32_t value, uint32_t *out_index)
 {
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
@@ -66,6 +66,17 @@ static bool is_batch(const struct graph *graph, const struct graph_value *value,
     return false;
 }
 
+/* Copies the shape that the option "shapes" gives to a value.  Returns the
+ * rank, or 0 if the option gives none or one of another rank than the model. */
+static uint32_t given_shape(const struct provider_options *options,
+                            const struct graph_value *value,
+                            int64_t out_shape[TANDEM_MAX_RANK])
+{
+    const uint32_t rank = options_shape(options, value->name, out_shape);
+
+    return rank_is_open(value) || rank == value->rank ? rank : 0;
+}
+
 /* Returns the length that the option "shapes" gives to the value's axis or to
  * another axis of the same name, or -1. */
 static int64_t given_length(const struct graph *graph,
@@ -75,7 +86,7 @@ static int64_t given_length(const struct graph *graph,
     const char *name = value->dimension_names[axis];
     int64_t shape[TANDEM_MAX_RANK];
 
-    if (options_shape(options, value->name, shape) > axis)
+    if (given_shape(options, value, shape) > axis)
         return shape[axis];
     for (uint32_t i = 0; i < graph->value_count && name != NULL; i++) {
         const struct graph_value *other = &graph->values[i];
@@ -83,7 +94,7 @@ static int64_t given_length(const struct graph *graph,
         for (uint32_t k = 0; k < other->rank; k++) {
             if (other->dimension_names[k] != NULL &&
                 strcmp(other->dimension_names[k], name) == 0 &&
-                options_shape(options, other->name, shape) > k)
+                given_shape(options, other, shape) > k)
                 return shape[k];
         }
     }
@@ -212,11 +223,10 @@ static bool assume_shape(const struct graph *graph,
 {
     const struct graph_value *value = &graph->values[index];
     struct graph_value open = *value;
-    const uint32_t given = options_shape(options, value->name, input->shape);
+    const uint32_t given = given_shape(options, value, input->shape);
     bool is_open = rank_is_open(value);
     uint32_t reader_index;
-    const struct graph_node *reader =
-        first_reader(graph, index, &reader_index);
+    const struct graph_node *reader = first_reader(graph, index, &reader_index);
 
     input->dtype = value->dtype;
     input->rank = value->rank;
@@ -247,17 +257,65 @@ static bool assume_shape(const struct graph *graph,
     return is_open;
 }
 
+/* Writes "1x3x224x224".  Open axes are question marks. */
+static void shape_print(char text[128], uint32_t rank, const int64_t *shape)
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < rank && length < 128; i++)
+        length += (size_t)snprintf(text + length, 128 - length,
+                                   shape[i] < 0 ? "%s?" : "%s%" PRId64,
+                                   i > 0 ? "x" : "", shape[i]);
+}
+
+bool assumed_shape_check(const struct graph *graph, const char *name,
+                         size_t name_length, uint32_t rank,
+                         const int64_t *shape, char message[512])
+{
+    const int names = name_length < 100 ? (int)name_length : 100;
+    const struct graph_value *value = NULL;
+    char given[128], expected[128];
+    bool fits;
+
+    for (uint32_t i = 0; i < graph->value_count && value == NULL; i++) {
+        if (strlen(graph->values[i].name) == name_length &&
+            memcmp(graph->values[i].name, name, name_length) == 0)
+            value = &graph->values[i];
+    }
+    if (value == NULL) {
+        snprintf(message, 512,
+                 "option shapes: no node of the model reads or computes a "
+                 "tensor \"%.*s\"; the entry has no effect",
+                 names, name);
+        return false;
+    }
+    if (rank_is_open(value))
+        return true;
+    fits = value->rank == rank;
+    for (uint32_t i = 0; fits && i < rank; i++)
+        fits = value->shape[i] < 0 || value->shape[i] == shape[i];
+    if (!fits) {
+        shape_print(given, rank, shape);
+        shape_print(expected, value->rank, value->shape);
+        snprintf(
+            message, 512,
+            "option shapes: tensor \"%.*s\" is given the shape %s, but has "
+            "the shape %s in the model; the model counts",
+            names, name, given, expected);
+    }
+    return fits;
+}
+
 /* Appends "name:1x3x224x224" to a text, if there is room. */
 static void text_add(char text[256], const char *name,
                      const struct lower_input *input)
 {
-    char entry[256];
-    int length = snprintf(entry, sizeof(entry), "%s%.100s:",
-                          text[0] != '\0' ? ";" : "", name);
+    char entry[256], shape[128];
 
-    for (uint32_t k = 0; k < input->rank; k++)
-        length += snprintf(entry + length, sizeof(entry) - (size_t)length,
-                           "%s%" PRId64, k > 0 ? "x" : "", input->shape[k]);
+    shape_print(shape, input->rank, input->shape);
+    snprintf(entry, sizeof(entry), "%s%.100s:%s", text[0] != '\0' ? ";" : "",
+             name, shape);
     if (strlen(text) + strlen(entry) + sizeof(";...") <= 256)
         strcat(text, entry);
     else if (strstr(text, ";...") == NULL)
@@ -289,8 +347,8 @@ bool assumption_lower(const struct graph *graph,
         assume_content(graph, graph->inputs[i], assumption->length, &inputs[i],
                        &contents[i]);
     }
-    lowered = lower_graph(graph, inputs, content_matters, form, &failed,
-                          problem);
+    lowered =
+        lower_graph(graph, inputs, content_matters, form, &failed, problem);
     if (!lowered && failed != NULL)
         *out_failed = (uint32_t)(failed - graph->nodes);
 end:
@@ -386,9 +444,9 @@ uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
     *out_typical = 0;
     for (uint32_t past = 0; past <= (open.past ? 1 : 0); past++) {
         for (uint32_t r = 0; r < rank_count; r++) {
-            const int64_t *lengths = lengths_of(
-                &open, open.rank > ranks[r] ? open.rank : ranks[r],
-                &length_count, &typical);
+            const int64_t *lengths =
+                lengths_of(&open, open.rank > ranks[r] ? open.rank : ranks[r],
+                           &length_count, &typical);
 
             if (count == 0)
                 *out_typical = typical;

@@ -32,4 +32,11 @@ bool assumption_lower(const struct graph *graph,
                       const struct assumption *assumption, struct form *form,
                       char text[256], uint32_t *out_failed, char problem[256]);
 
+/* Checks an entry of the option "shapes" against the model's graph.  Returns
+ * false, with a message, if no value of the graph can have this name and
+ * shape. */
+bool assumed_shape_check(const struct graph *graph, const char *name,
+                         size_t name_length, uint32_t rank,
+                         const int64_t *shape, char message[512]);
+
 #endif

@@ -357,6 +357,39 @@ static struct OrtStatus *can_take_nodes(const struct runtime *runtime,
     return status;
 }
 
+/* Warns about entries of the option "shapes" that do not fit the model.  The
+ * entries may name tensors of the graph around a body, so bodies are not
+ * checked.  An error would not reach the program: ONNX Runtime logs it and lets
+ * the provider take no nodes. */
+static struct OrtStatus *shapes_check(struct runtime *runtime,
+                                      const struct provider_options *options,
+                                      const struct OrtLogger *logger,
+                                      const struct OrtGraph *ort_graph,
+                                      const struct graph *graph)
+{
+    const struct OrtNode *parent = NULL;
+    struct OrtStatus *status =
+        runtime->api->Graph_GetParentNode(ort_graph, &parent);
+    int64_t shape[TANDEM_MAX_RANK];
+    const char *name;
+    size_t length;
+    uint32_t rank;
+
+    if (status != NULL || parent != NULL)
+        return status;
+    for (uint32_t i = 0;
+         (rank = options_shape_entry(options, i, &name, &length, shape)) > 0;
+         i++) {
+        char message[512];
+
+        if (assumed_shape_check(graph, name, length, rank, shape, message))
+            continue;
+        log_write(runtime, logger, ORT_LOG_WARNING, "%s", message);
+        report_write(runtime, options, "%s", message);
+    }
+    return NULL;
+}
+
 struct OrtStatus *claim_nodes(struct runtime *runtime,
                               const struct provider_options *options,
                               const struct OrtLogger *logger,
@@ -374,6 +407,11 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
     status = graph_read(&graph, runtime->api, ort_graph, NULL);
     if (status != NULL)
         return status;
+    status = shapes_check(runtime, options, logger, ort_graph, &graph);
+    if (status != NULL) {
+        graph_free(&graph);
+        return status;
+    }
     operators_assign(&graph);
     if (!partition_make(&graph, &partition) ||
         !groups_make(&graph, &partition, &groups) ||

@@ -112,22 +112,33 @@ static uint32_t shape_parse(const char *entry, size_t *out_name_length,
     return at == end ? rank : 0;
 }
 
-uint32_t options_shape(const struct provider_options *options, const char *name,
-                       int64_t out_shape[TANDEM_MAX_RANK])
+uint32_t options_shape_entry(const struct provider_options *options,
+                             uint32_t index, const char **out_name,
+                             size_t *out_name_length,
+                             int64_t out_shape[TANDEM_MAX_RANK])
 {
     const char *entry = options->shapes;
 
-    while (*entry != '\0') {
-        size_t length;
-        int64_t shape[TANDEM_MAX_RANK];
-        const uint32_t rank = shape_parse(entry, &length, shape);
-
-        if (strlen(name) == length && memcmp(name, entry, length) == 0) {
-            memcpy(out_shape, shape, sizeof(shape[0]) * rank);
-            return rank;
-        }
+    for (uint32_t i = 0; i < index && *entry != '\0'; i++) {
         entry += strcspn(entry, ";");
         entry += *entry == ';';
+    }
+    *out_name = entry;
+    return shape_parse(entry, out_name_length, out_shape);
+}
+
+uint32_t options_shape(const struct provider_options *options, const char *name,
+                       int64_t out_shape[TANDEM_MAX_RANK])
+{
+    const char *entry;
+    size_t length;
+    uint32_t rank;
+
+    for (uint32_t i = 0; (rank = options_shape_entry(options, i, &entry,
+                                                     &length, out_shape)) > 0;
+         i++) {
+        if (strlen(name) == length && memcmp(name, entry, length) == 0)
+            return rank;
     }
     return 0;
 }

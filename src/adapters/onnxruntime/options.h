@@ -35,6 +35,12 @@ struct OrtStatus *options_read(struct provider_options *options,
                                const struct OrtSessionOptions *session,
                                struct tandem_context *context);
 
+/* Copies entry number `index` of the option "shapes", and its name without a
+ * terminating 0.  Returns the rank, or 0 if there are fewer entries. */
+uint32_t options_shape_entry(const struct provider_options *options,
+                             uint32_t index, const char **out_name,
+                             size_t *out_name_length,
+                             int64_t out_shape[TANDEM_MAX_RANK]);
 /* Copies the shape that the option "shapes" gives to a value.  Returns the
  * rank, or 0 if the option does not name the value. */
 uint32_t options_shape(const struct provider_options *options, const char *name,

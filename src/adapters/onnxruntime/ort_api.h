@@ -299,7 +299,10 @@ struct ort_api {
     struct OrtStatus *(*Graph_GetNodes)(const struct OrtGraph *graph,
                                         const struct OrtNode **out,
                                         size_t count);
-    void *unused_346[3];
+    /* *out is NULL if the graph is not the body of a node. */
+    struct OrtStatus *(*Graph_GetParentNode)(const struct OrtGraph *graph,
+                                             const struct OrtNode **out);
+    void *unused_347[2];
     struct OrtStatus *(*Node_GetName)(const struct OrtNode *node,
                                       const char **out);
     struct OrtStatus *(*Node_GetOperatorType)(const struct OrtNode *node,
@@ -361,6 +364,7 @@ ORT_SLOT(ort_api, ValueInfo_GetInitializerValue, 326);
 ORT_SLOT(ort_api, ValueInfo_IsGraphOutput, 330);
 ORT_SLOT(ort_api, Graph_GetNumInputs, 338);
 ORT_SLOT(ort_api, Graph_GetNumNodes, 344);
+ORT_SLOT(ort_api, Graph_GetParentNode, 346);
 ORT_SLOT(ort_api, Node_GetName, 349);
 ORT_SLOT(ort_api, Node_GetAttributes, 360);
 ORT_SLOT(ort_api, OpAttr_GetType, 363);
