@@ -32,8 +32,7 @@ bool column_reduce_supports(const struct reduction_spaces *spaces)
     uint32_t inner = spaces->kept.rank - 1;
     return spaces->kept.strides[1][inner] == 1 &&
            spaces->kept.shape[inner] >= 4 &&
-           spaces->reduced.strides[0][spaces->reduced.rank - 1] != 1 &&
-           spaces->reduced.elements > 1;
+           spaces->reduced.strides[0][spaces->reduced.rank - 1] != 1;
 }
 
 /* Returns true if this pass computes products, maxima or minima, not sums. */

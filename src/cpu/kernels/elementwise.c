@@ -76,6 +76,22 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
     }
 }
 
+/* ---- fill ---------------------------------------------------------------- */
+
+/* Maximum number of bytes that elements_fill copies at once: they stay in the
+ * L1 cache. */
+#define FILL_BYTES 4096
+
+void elements_fill(void *to, const void *from, int64_t n, uint32_t bytes)
+{
+    int64_t all = n * bytes, done = min64(all, bytes), step;
+    memcpy(to, from, (size_t)done);
+    for (; done < all; done += step) {
+        step = min64(min64(done, FILL_BYTES), all - done);
+        memcpy((char *)to + done, to, (size_t)step);
+    }
+}
+
 /* ---- packing ------------------------------------------------------------ */
 
 static inline void element_move(unsigned char *to, const unsigned char *from,

@@ -69,6 +69,11 @@ static inline void space_next(const struct iteration_space *space,
         memcpy((type *)to + i * to_step, (const type *)from + i * from_step,   \
                sizeof(type))
 
+/* Stores n copies of the element at `from` to the contiguous array `to`. */
+void elements_fill(void *to, const void *from, int64_t n, uint32_t bytes);
+/* Shorter arrays are filled faster by a loop than by elements_fill. */
+#define MIN_FILL_ELEMENTS 16
+
 /* Copies n elements of 1, 2, 4 or 8 bytes.  The steps are strides in elements.
  */
 static inline void elements_copy(void *to, int64_t to_step, const void *from,
@@ -76,6 +81,8 @@ static inline void elements_copy(void *to, int64_t to_step, const void *from,
 {
     if (to_step == 1 && from_step == 1)
         memcpy(to, from, (size_t)n * bytes);
+    else if (to_step == 1 && from_step == 0 && n >= MIN_FILL_ELEMENTS)
+        elements_fill(to, from, n, bytes);
     else if (bytes == 4)
         COPY_ELEMENTS(uint32_t);
     else if (bytes == 2)

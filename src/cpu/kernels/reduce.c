@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cpu/kernels/reduce.h"
 
@@ -275,6 +276,69 @@ static void empty_run(const struct reduction *reduction)
     }
 }
 
+/* Removes from `tensor` the axes whose bits in `axes` are set, if the result of
+ * a reduction along these axes does not keep them. */
+static void axes_drop(struct tandem_tensor_desc *tensor, uint32_t axes,
+                      const struct tandem_tensor_desc *result)
+{
+    uint32_t rank = tensor->rank, own = 0;
+    if (result->rank == rank)
+        return;
+    for (uint32_t i = 0; i < rank; i++) {
+        if ((axes >> i & 1u) != 0)
+            continue;
+        tensor->shape[own] = tensor->shape[i];
+        tensor->strides[own++] = tensor->strides[i];
+    }
+    tensor->rank = own;
+}
+
+/* Computes a reduction whose reduced axes all have length 1.  Each result then
+ * depends on one element, so the reduction is an element-wise operator.  Sums
+ * add 0, because a sum of -0 is 0. */
+static enum tandem_status elements_run(const struct work *work)
+{
+    static const double zero = 0;
+    static int64_t index;
+    struct tandem_buffer indices = {.base = (unsigned char *)&index};
+    const struct tandem_tensor_desc *result = work->outputs[0];
+    struct tandem_tensor_desc x = *work->inputs[0];
+    const struct tandem_tensor_desc *inputs[2] = {&x, NULL};
+    struct tandem_op op = {.struct_size = sizeof op};
+    struct work map = *work;
+    axes_drop(&x, (uint32_t)work->op->ints[0], result);
+    map.op = &op;
+    map.inputs = inputs;
+    switch (work->op->id) {
+    case TANDEM_OP_SUM:
+    case TANDEM_OP_MEAN:
+    case TANDEM_OP_LOG_SUM_EXP:
+        op.id = TANDEM_OP_ADD;
+        op.floats = &zero;
+        map.input_count = 2;
+        return cpu_class_binary.run(&map);
+    case TANDEM_OP_SUM_SQUARE:
+        op.id = TANDEM_OP_MUL;
+        inputs[1] = &x;
+        map.input_count = 2;
+        return cpu_class_binary.run(&map);
+    case TANDEM_OP_L2:
+        op.id = TANDEM_OP_ABS;
+        return cpu_class_unary.run(&map);
+    case TANDEM_OP_ARGMAX:
+    case TANDEM_OP_ARGMIN:
+        x = *result;
+        x.buffer = &indices;
+        x.byte_offset = 0;
+        memset(x.strides, 0, sizeof x.strides);
+        break;
+    default:
+        break;
+    }
+    op.id = TANDEM_OP_COPY;
+    return cpu_class_copy.run(&map);
+}
+
 static enum tandem_status reduce_run(const struct work *work)
 {
     struct reduction reduction = {.kernels = work->device->kernels,
@@ -285,6 +349,8 @@ static enum tandem_status reduce_run(const struct work *work)
         return TANDEM_OK;
     reduction.in = tensor_data(work->inputs[0]);
     reduction.out = tensor_data(work->outputs[0]);
+    if (reduction.spaces.reduced.elements == 1)
+        return elements_run(work);
     if (reduction.spaces.reduced.elements == 0)
         empty_run(&reduction);
     else if (column_reduce_supports(&reduction.spaces))
