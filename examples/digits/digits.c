@@ -124,6 +124,21 @@ static void value_complain(int option, const char *name)
                 MAX_SEEDS);
 }
 
+/* Returns true if the last option that getopt_long read is not an abbreviation
+ * of the long option `name`.  Otherwise prints a message. */
+static bool is_full_name(const char *name, char **argv)
+{
+    const char *word = argv[optind - 1];
+
+    if (optarg == word)
+        word = argv[optind - 2];
+    if (strcspn(word + 2, "=") == strlen(name))
+        return true;
+    fprintf(stderr, "digits: there is no option '%s'; did you mean '--%s'?\n",
+            word, name);
+    return false;
+}
+
 /* 0: go on; else the exit status plus one. */
 static int options_parse(int argc, char **argv, struct options *options)
 {
@@ -138,9 +153,18 @@ static int options_parse(int argc, char **argv, struct options *options)
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
     };
-    int option, index = 0;
+    int option, index;
 
-    while ((option = getopt_long(argc, argv, "hV", table, &index)) != -1) {
+    /* getopt_long prints this name in its messages. */
+    argv[0] = (char *)"digits";
+    for (;;) {
+        index = -1; /* getopt_long sets it for long options only */
+        option = getopt_long(argc, argv, "hV", table, &index);
+        if (option == -1)
+            break;
+        if (option != '?' && index >= 0 &&
+            !is_full_name(table[index].name, argv))
+            option = '?';
         if (option == 'h') {
             usage_print();
             return 1 + EXIT_SUCCESS;

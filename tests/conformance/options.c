@@ -5,8 +5,9 @@
 #include "options.h"
 #include "operator_list.h"
 
+#include "../../tools/common/program_options.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,7 +195,7 @@ static bool option_take(struct suite_options *options, int option)
         options->verbose = true;
         return true;
     default:
-        return false; /* getopt has printed an error. */
+        return false; /* program_option_next printed an error */
     }
 }
 
@@ -237,8 +238,8 @@ bool options_parse(int argc, char **argv, struct suite_options *options,
     int option;
 
     *out_code = EXIT_PASSED;
-    while ((option = getopt_long(argc, argv, "k:vhV", long_options, NULL)) !=
-           -1) {
+    while ((option = program_option_next(PROGRAM, argc, argv, "k:vhV",
+                                         long_options)) != -1) {
         if (option == 'h') {
             usage_print();
             return false;

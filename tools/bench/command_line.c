@@ -4,8 +4,9 @@
 
 #include "command_line.h"
 
+#include "../common/program_options.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -149,7 +150,7 @@ static int take_option(int option, struct command *command)
     case 'V':
         printf("tandem-bench (Tandem) %s\n", tandem_version());
         return 0;
-    default: /* getopt printed a message */
+    default: /* program_option_next printed a message */
         fputs("Try \"tandem-bench --help\".\n", stderr);
         return EXIT_USAGE;
     }
@@ -171,8 +172,8 @@ int options_read(int argc, char **argv, struct command *command)
     };
     int option, status = -1;
 
-    while (status < 0 &&
-           (option = getopt_long(argc, argv, "hV", options, NULL)) != -1)
+    while (status < 0 && (option = program_option_next(
+                              "tandem-bench", argc, argv, "hV", options)) != -1)
         status = take_option(option, command);
     for (; status < 0 && optind < argc; optind++)
         status = take_suite(&command->selection, argv[optind]);

@@ -7,11 +7,11 @@
 
 #include "cl_probe.h"
 
+#include "../common/program_options.h"
 #include "../common/program_output.h"
 
 #include <installed_directories.h>
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -154,7 +154,7 @@ static bool take_option(int option, struct probe_options *options, int *mode)
     case OPTION_DRIVER_TIMEOUT:
         return take_seconds("--driver-timeout", &options->driver_timeout_s);
     case '?':
-        return false; /* getopt printed a message */
+        return false; /* program_option_next printed a message */
     default:
         if (*mode != 0 && *mode != option) {
             probe_complain("only one of --list, --calibrate, --tune, --verify, "
@@ -221,7 +221,8 @@ static int run(int argc, char **argv)
 
     /* Each child process loads one plugin and queries all its devices. */
     unsetenv("TANDEM_DEVICE");
-    while ((option = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
+    while ((option = program_option_next("cl-probe", argc, argv, "hV",
+                                         long_options)) != -1) {
         if (option == 'h') {
             fputs(help, stdout);
             return PROBE_OK;
