@@ -16,7 +16,9 @@ import onnxruntime
 from onnx import helper
 
 import child_cases
+import exported_models
 import provider
+import vision_models
 from child_cases import case
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
@@ -195,6 +197,27 @@ def _detector():
 def detector(arguments):
     """A detector is taken at typical sizes of images."""
     check_taken(_detector(), [{'x0': weights(1, 3, 64, 96)}], '1x3x224x224')
+
+
+@case
+def yolo(arguments):
+    """YOLOv8n is taken as one group at the size for which it was exported."""
+    for size in (640, 320):
+        tested = vision_models.yolov8n(1, size)
+        text = check_taken(tested, [{'input': weights(1, 3, size, size)}]
+                           if size == 320 else [],
+                           'assumed shapes input:1x3x%dx%d' % (size, size))
+        assert len(text.splitlines()) == 1, text
+
+
+@case
+def decoder_with_past(arguments):
+    """Keys and values of the past have the lengths of sequences, not of
+    images."""
+    tested = exported_models.gpt2_block(past=True, width=96, vocabulary=1000)
+    check_taken(tested, [exported_models.gpt2_inputs(1, 5, 3, 96,
+                                                     vocabulary=1000)],
+                'assumed shapes input_ids:1x128;past:2x1x12x128x8')
 
 
 @case

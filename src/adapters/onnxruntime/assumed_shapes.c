@@ -365,67 +365,84 @@ struct openness {
     bool lengths, ranks, past;
     bool known_tensor; /* an input has a known rank of at least 1 */
     bool waveform;     /* one or two channels of samples */
-    uint32_t rank;     /* largest rank of an input with open axes */
+    uint32_t space;    /* axes of space: 3 for volumes, 2 for images, else 1 */
 };
+
+/* Adds an input whose rank is known. */
+static void openness_add(const struct graph *graph,
+                         const struct graph_value *value, struct openness *out)
+{
+    int64_t channels = 1;
+    uint32_t open_axes = 0;
+
+    out->known_tensor |= value->rank > 0;
+    for (uint32_t k = 0; k < value->rank; k++) {
+        const char *name = value->dimension_names[k];
+
+        if (k > 0 && k + 1 < value->rank)
+            channels *= value->shape[k];
+        if (value->shape[k] >= 0)
+            continue;
+        out->past |= name != NULL && strstr(name, "past") != NULL;
+        if (is_batch(graph, value, k))
+            continue;
+        open_axes++;
+        out->waveform &= k + 1 == value->rank && value->dtype == TANDEM_F32 &&
+                         channels >= 1 && channels <= 2 && value->rank <= 3;
+    }
+    out->lengths |= open_axes > 0;
+    if (value->rank >= 5 && open_axes >= 3)
+        out->space = 3;
+    else if (value->rank >= 4 && open_axes >= 2 && out->space < 2)
+        out->space = 2;
+}
 
 static void openness_find(const struct graph *graph, struct openness *out)
 {
-    *out = (struct openness){.waveform = true};
+    *out = (struct openness){.waveform = true, .space = 1};
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct graph_value *value = &graph->values[graph->inputs[i]];
-        int64_t channels = 1;
 
-        if (rank_is_open(value)) {
+        if (rank_is_open(value))
             out->ranks = true;
-            continue;
-        }
-        out->known_tensor |= value->rank > 0;
-        for (uint32_t k = 0; k < value->rank; k++) {
-            const char *name = value->dimension_names[k];
-
-            if (k > 0 && k + 1 < value->rank)
-                channels *= value->shape[k];
-            if (value->shape[k] >= 0)
-                continue;
-            out->past |= name != NULL && strstr(name, "past") != NULL;
-            if (is_batch(graph, value, k))
-                continue;
-            out->lengths = true;
-            out->rank = value->rank > out->rank ? value->rank : out->rank;
-            out->waveform &= k + 1 == value->rank &&
-                             value->dtype == TANDEM_F32 && channels >= 1 &&
-                             channels <= 2 && value->rank <= 3;
-        }
+        else
+            openness_add(graph, value, out);
     }
     out->waveform &= out->lengths;
+    /* Masks of attention have two open axes, too. */
+    if (out->past)
+        out->space = 1;
 }
 
-/* Returns the lengths to try, typical ones first. */
-static const int64_t *lengths_of(const struct openness *open, uint32_t rank,
-                                 uint32_t *out_count, uint32_t *out_typical)
-{
-    static const int64_t sequence[] = {128, 1024, 256, 512, 640,
-                                       64,  32,   224, 960, 16000};
-    static const int64_t wave[] = {16000, 1024, 128, 640, 512, 256, 64, 32};
-    static const int64_t image[] = {224, 640, 256, 512, 128, 1024, 64, 32};
-    static const int64_t volume[] = {64, 128, 32, 256};
+struct lengths {
+    uint32_t count, typical;
+    int64_t values[16]; /* typical ones first */
+};
 
-    *out_typical = 2;
-    if (open->waveform) {
-        *out_count = sizeof(wave) / sizeof(wave[0]);
-        *out_typical = 1;
-        return wave;
-    }
-    if (rank >= 5) {
-        *out_count = sizeof(volume) / sizeof(volume[0]);
-        return volume;
-    }
-    if (rank == 4) {
-        *out_count = sizeof(image) / sizeof(image[0]);
-        return image;
-    }
-    *out_count = sizeof(sequence) / sizeof(sequence[0]);
-    return sequence;
+/* Returns the lengths to try, if values of unknown rank have the given rank. */
+static const struct lengths *lengths_of(const struct openness *open,
+                                        uint32_t rank)
+{
+    /* Models often work for a single length, such as 77 tokens (CLIP), 3000
+     * frames (Whisper), or images of 320, 416 or 640 (YOLO). */
+    static const struct lengths sequence = {16,
+                                            2,
+                                            {128, 1024, 256, 512, 640, 64, 32,
+                                             224, 384, 77, 960, 2048, 3000,
+                                             16000, 16, 8}};
+    static const struct lengths wave = {
+        8, 1, {16000, 1024, 128, 640, 512, 256, 64, 32}};
+    static const struct lengths image = {
+        14,
+        2,
+        {224, 640, 256, 512, 320, 416, 384, 128, 1024, 64, 32, 480, 768, 299}};
+    static const struct lengths volume = {4, 2, {64, 128, 32, 256}};
+
+    if (open->waveform)
+        return &wave;
+    if (open->space == 3 || rank >= 5)
+        return &volume;
+    return open->space == 2 || rank == 4 ? &image : &sequence;
 }
 
 uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
@@ -433,7 +450,7 @@ uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
 {
     static const uint32_t unknown[] = {4, 3, 2, 1, 0}, scalar[] = {0, 4, 3, 2};
     const uint32_t *ranks;
-    uint32_t rank_count = 1, count = 0, length_count, typical;
+    uint32_t rank_count = 1, count = 0;
     struct openness open;
 
     openness_find(graph, &open);
@@ -444,16 +461,15 @@ uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
     *out_typical = 0;
     for (uint32_t past = 0; past <= (open.past ? 1 : 0); past++) {
         for (uint32_t r = 0; r < rank_count; r++) {
-            const int64_t *lengths =
-                lengths_of(&open, open.rank > ranks[r] ? open.rank : ranks[r],
-                           &length_count, &typical);
+            const struct lengths *lengths =
+                lengths_of(&open, open.ranks ? ranks[r] : 0);
 
             if (count == 0)
-                *out_typical = typical;
-            for (uint32_t i = 0; i < length_count && count < MAX_ASSUMPTIONS;
+                *out_typical = lengths->typical;
+            for (uint32_t i = 0; i < lengths->count && count < MAX_ASSUMPTIONS;
                  i++)
                 out[count++] = (struct assumption){
-                    .length = lengths[i],
+                    .length = lengths->values[i],
                     .rank = ranks[r],
                     .empty_past = past > 0,
                 };
