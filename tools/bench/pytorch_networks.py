@@ -437,26 +437,7 @@ def build(row):
     return network, (torch.randn(shape),)
 
 
-def captured(run):
-    """Returns a function that replays the run from a CUDA graph."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):  # libraries allocate at their first calls
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        output = run()
-
-    def replay():
-        graph.replay()
-        return output  # keeps the graph's memory
-
-    return replay
-
-
-def network_run(row, device, is_graph):
+def network_run(row, device):
     """Returns a function that runs the network of a row on data on the device."""
     with torch.inference_mode():
         network, inputs = build(row)
@@ -467,4 +448,4 @@ def network_run(row, device, is_graph):
         with torch.inference_mode():
             return network(*inputs)
 
-    return captured(run) if is_graph else run
+    return run

@@ -17,7 +17,8 @@
  *   placement_points  [{op, shape, data, chosen, devices: [{device,
  *                 predicted_ns, ns}]}] of the suite placement: `data` is "host"
  *                 or the device that holds the inputs; ns excludes the wait
- *   pytorch       {version, device, tf32}, added by pytorch_baseline.py
+ *   pytorch       {version, device, tf32, cudnn_search}, added by
+ *                 pytorch_baseline.py
  *
  * Members of a row; device, suite and name together are unique:
  *
@@ -28,8 +29,8 @@
  *   work_amount   bytes or operations; absent if the result is a time
  *   implementations  [{name, ns, iqr_ratio, samples}], Tandem first: the median
  *                 time, and the distance of the quartiles divided by it.
- *                 pytorch_baseline.py adds "PyTorch CUDA", "PyTorch CUDA graph"
- *                 and "PyTorch CPU".
+ *                 pytorch_baseline.py adds "PyTorch CUDA" (eager), "PyTorch
+ *                 CUDA graph" and "PyTorch CPU".
  *   upper_bound   name of the implementation at the hardware limit
  *   error         {NAME: {componentwise, max_relative}} of implementations
  */
