@@ -404,7 +404,7 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
 
     if (status != NULL || !can_take)
         return status;
-    status = graph_read(&graph, runtime->api, ort_graph, NULL);
+    status = graph_read(&graph, runtime->api, &runtime->files, ort_graph, NULL);
     if (status != NULL)
         return status;
     status = shapes_check(runtime, options, logger, ort_graph, &graph);

@@ -3,13 +3,18 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/graph.h"
+#include "adapters/onnxruntime/mapped_file.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* State of graph_read.  `status` is the first failure. */
 struct reader {
     struct graph *graph;
     const struct ort_api *api;
+    struct mapped_files *files;
+    const char *directory; /* of the model, with a slash at its end, or "" */
     struct OrtStatus *status;
     /* Hash table of value indices by name, open addressing; NO_VALUE is an
      * empty slot.  The number of slots is a power of two. */
@@ -105,6 +110,81 @@ static void read_type(struct reader *reader, const struct OrtValueInfo *info,
     }
 }
 
+/* Returns the bytes of a constant of known dtype, or -1 if its shape is
+ * unknown. */
+static int64_t constant_bytes(const struct graph_value *value)
+{
+    int64_t bytes = TANDEM_DTYPE_BYTES(value->dtype);
+
+    if (!value->has_shape)
+        return -1;
+    for (uint32_t i = 0; i < value->rank; i++) {
+        if (value->shape[i] < 0 ||
+            __builtin_mul_overflow(bytes, value->shape[i], &bytes))
+            return -1;
+    }
+    return bytes;
+}
+
+/* Maps the file of the constant. */
+static void map_constant(struct reader *reader, const char *path,
+                         uint64_t offset, uint64_t bytes,
+                         struct graph_value *value)
+{
+    const size_t length = strlen(reader->directory) + strlen(path) + 1;
+    char *full = malloc(length);
+
+    if (full == NULL)
+        return;
+    snprintf(full, length, "%s%s", path[0] == '/' ? "" : reader->directory,
+             path);
+    value->file = mapped_file_open(reader->files, full);
+    free(full);
+    if (value->file == NULL)
+        return;
+    if (offset > value->file->bytes || bytes > value->file->bytes - offset ||
+        offset % TANDEM_DTYPE_BYTES(value->dtype) != 0) {
+        mapped_file_release(value->file);
+        value->file = NULL;
+        return;
+    }
+    value->constant = value->file->memory + offset;
+    reader->graph->uses_files = true;
+}
+
+/* Maps the content of a constant that is in a file.  Returns false if the
+ * content is elsewhere or cannot be mapped; ONNX Runtime then reads it, or
+ * reports what is wrong with the file. */
+static bool read_external(struct reader *reader,
+                          const struct OrtValueInfo *info,
+                          struct graph_value *value)
+{
+    const struct ort_api *api = reader->api;
+    const int64_t bytes = constant_bytes(value);
+    struct OrtExternalInitializerInfo *external = NULL;
+    const char *path;
+    int64_t offset;
+    uint64_t size;
+
+    /* Files are little-endian. */
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || bytes <= 0 ||
+        reader->directory == NULL ||
+        !succeeded(reader,
+                   api->ValueInfo_GetExternalInitializerInfo(info,
+                                                             &external)) ||
+        external == NULL)
+        return false;
+    path = api->ExternalInitializerInfo_GetFilePath(external);
+    offset = api->ExternalInitializerInfo_GetFileOffset(external);
+    size = api->ExternalInitializerInfo_GetByteSize(external);
+    /* The model may leave out the size, which is 0 then. */
+    if (path != NULL && path[0] != '\0' && offset >= 0 &&
+        (size == 0 || size == (uint64_t)bytes))
+        map_constant(reader, path, (uint64_t)offset, (uint64_t)bytes, value);
+    api->ReleaseExternalInitializerInfo(external);
+    return value->constant != NULL;
+}
+
 /* Reads the shape and content of a constant.  A value that is not constant
  * remains without content. */
 static void read_constant(struct reader *reader,
@@ -119,7 +199,7 @@ static void read_constant(struct reader *reader,
 
     if (!succeeded(reader,
                    api->ValueInfo_IsConstantInitializer(info, &constant)) ||
-        !constant || value->dtype == 0 ||
+        !constant || value->dtype == 0 || read_external(reader, info, value) ||
         !succeeded(reader,
                    api->ValueInfo_GetInitializerValue(info, &content)) ||
         content == NULL ||
@@ -283,6 +363,25 @@ static void read_attribute(struct reader *reader,
 }
 
 /* ---- nodes ---- */
+
+/* Sets the directory of the model's file. */
+static void read_directory(struct reader *reader,
+                           const struct OrtGraph *ort_graph)
+{
+    const char *path = NULL;
+    char *directory, *slash;
+
+    if (!succeeded(reader,
+                   reader->api->Graph_GetModelPath(ort_graph, &path)) ||
+        path == NULL)
+        path = "";
+    directory = arena_copy_string(&reader->graph->arena, path);
+    if (directory == NULL)
+        return;
+    slash = strrchr(directory, '/');
+    directory[slash != NULL ? slash + 1 - directory : 0] = '\0';
+    reader->directory = directory;
+}
 
 /* Reads the inputs of the node, and those that a node with subgraphs reads from
  * within them. */
@@ -511,12 +610,14 @@ static void read_fused_node(struct reader *reader,
 }
 
 struct OrtStatus *graph_read(struct graph *graph, const struct ort_api *api,
+                             struct mapped_files *files,
                              const struct OrtGraph *ort_graph,
                              const struct OrtNode *fused_node)
 {
-    struct reader reader = {.graph = graph, .api = api};
+    struct reader reader = {.graph = graph, .api = api, .files = files};
 
     *graph = (struct graph){.values = NULL};
+    read_directory(&reader, ort_graph);
     read_nodes(&reader, ort_graph);
     if (reader.status == NULL) {
         connect_values(graph);
@@ -596,6 +697,8 @@ int32_t graph_add_value(struct graph *graph)
 
 void graph_free(struct graph *graph)
 {
+    for (uint32_t i = 0; graph->uses_files && i < graph->value_count; i++)
+        mapped_file_release(graph->values[i].file);
     arena_free(&graph->arena);
     *graph = (struct graph){.values = NULL};
 }

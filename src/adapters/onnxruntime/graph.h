@@ -14,6 +14,8 @@
 
 #define NO_VALUE (-1)
 
+struct mapped_file;
+struct mapped_files;
 struct onnx_operator;
 struct weight;
 
@@ -31,9 +33,10 @@ struct graph_value {
     int32_t producer; /* index of a node, or NO_VALUE */
     uint32_t readers; /* number of node inputs that are this value */
     int32_t input;    /* number of this graph input, or NO_VALUE */
-    /* Content of a constant, row-major, or NULL.  Belongs to ONNX Runtime, or
-     * to `weight` if that is not NULL. */
+    /* Content of a constant, row-major, or NULL.  Belongs to `weight` if that
+     * is not NULL, else to `file` if that is not NULL, else to ONNX Runtime. */
     const void *constant;
+    struct mapped_file *file; /* the graph that read the file is a user of it */
     struct weight *weight;
 };
 
@@ -82,15 +85,18 @@ struct graph {
     /* ONNX Runtime's nodes, valid during the call that read the graph.  NULL in
      * an extracted graph. */
     const struct OrtNode **ort_nodes;
+    bool uses_files;           /* of its values; false in an extracted graph */
     int32_t *inputs, *outputs; /* value indices */
     uint32_t input_count, output_count;
 };
 
-/* Copies an ONNX Runtime graph.  With a fused node, the graph's inputs and
+/* Copies an ONNX Runtime graph.  The content of constants is not copied; that
+ * in files is mapped.  With a fused node, the graph's inputs and
  * outputs are those of the node, in this order; otherwise every value that no
  * node produces and that is not constant is an input.  Returns NULL for
  * success. On failure the graph is empty, and the caller owns the status. */
 struct OrtStatus *graph_read(struct graph *graph, const struct ort_api *api,
+                             struct mapped_files *files,
                              const struct OrtGraph *ort_graph,
                              const struct OrtNode *fused_node);
 /* Makes a graph of some nodes of another graph, whose numbers are given in

@@ -47,6 +47,7 @@ struct OrtNodeComputeContext;
 struct OrtMemoryInfo;
 struct OrtAllocator;
 struct OrtDataTransferImpl;
+struct OrtExternalInitializerInfo;
 
 /* [api] enum OrtErrorCode.  The provider never returns ORT_EP_FAIL (11), after
  * which ONNX Runtime's Python class gives up the provider for good. */
@@ -284,12 +285,21 @@ struct ort_api {
      * `info`. */
     struct OrtStatus *(*ValueInfo_GetInitializerValue)(
         const struct OrtValueInfo *info, const struct OrtValue **out);
-    void *unused_327[3];
+    /* *out is NULL unless the content is in a file.  The caller releases
+     * *out. */
+    struct OrtStatus *(*ValueInfo_GetExternalInitializerInfo)(
+        const struct OrtValueInfo *info,
+        struct OrtExternalInitializerInfo **out);
+    void *unused_328[2];
     struct OrtStatus *(*ValueInfo_IsGraphOutput)(
         const struct OrtValueInfo *info, bool *out);
     struct OrtStatus *(*ValueInfo_IsConstantInitializer)(
         const struct OrtValueInfo *info, bool *out);
-    void *unused_332[6];
+    void *unused_332[2];
+    /* *out is "" for a model that was not read from a file. */
+    struct OrtStatus *(*Graph_GetModelPath)(const struct OrtGraph *graph,
+                                            const char **out);
+    void *unused_335[3];
     struct OrtStatus *(*Graph_GetNumInputs)(const struct OrtGraph *graph,
                                             size_t *out);
     void *unused_339[5];
@@ -340,7 +350,18 @@ struct ort_api {
                                         enum ort_attribute_type *out);
     struct OrtStatus *(*OpAttr_GetName)(const struct OrtOpAttr *attribute,
                                         const char **out);
-    void *unused_365[13];
+    void *unused_365[4];
+    void (*ReleaseExternalInitializerInfo)(
+        struct OrtExternalInitializerInfo *info);
+    /* The path is relative to the directory of the model.  It belongs to
+     * `info`. */
+    const char *(*ExternalInitializerInfo_GetFilePath)(
+        const struct OrtExternalInitializerInfo *info);
+    int64_t (*ExternalInitializerInfo_GetFileOffset)(
+        const struct OrtExternalInitializerInfo *info);
+    size_t (*ExternalInitializerInfo_GetByteSize)(
+        const struct OrtExternalInitializerInfo *info);
+    void *unused_373[5];
     struct OrtStatus *(*GetTensorData)(const struct OrtValue *value,
                                        const void **out);
 };
@@ -361,13 +382,17 @@ ORT_SLOT(ort_api, GetValueInfoName, 289);
 ORT_SLOT(ort_api, HardwareDevice_Type, 307);
 ORT_SLOT(ort_api, GetEpApi, 317);
 ORT_SLOT(ort_api, ValueInfo_GetInitializerValue, 326);
+ORT_SLOT(ort_api, ValueInfo_GetExternalInitializerInfo, 327);
 ORT_SLOT(ort_api, ValueInfo_IsGraphOutput, 330);
+ORT_SLOT(ort_api, Graph_GetModelPath, 334);
 ORT_SLOT(ort_api, Graph_GetNumInputs, 338);
 ORT_SLOT(ort_api, Graph_GetNumNodes, 344);
 ORT_SLOT(ort_api, Graph_GetParentNode, 346);
 ORT_SLOT(ort_api, Node_GetName, 349);
 ORT_SLOT(ort_api, Node_GetAttributes, 360);
 ORT_SLOT(ort_api, OpAttr_GetType, 363);
+ORT_SLOT(ort_api, ReleaseExternalInitializerInfo, 369);
+ORT_SLOT(ort_api, ExternalInitializerInfo_GetByteSize, 372);
 ORT_SLOT(ort_api, GetTensorData, 378);
 
 /* [api] struct OrtApiBase, the same in every version */

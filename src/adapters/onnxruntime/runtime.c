@@ -20,12 +20,14 @@ void runtime_init(struct runtime *runtime, const struct ort_api *api,
                                 .logger = logger,
                                 .version = version};
     pthread_mutex_init(&runtime->mutex, NULL);
+    pthread_mutex_init(&runtime->files.mutex, NULL);
 }
 
 void runtime_finish(struct runtime *runtime)
 {
     tandem_context_destroy(runtime->context);
     runtime->context = NULL;
+    pthread_mutex_destroy(&runtime->files.mutex);
     pthread_mutex_destroy(&runtime->mutex);
 }
 
@@ -111,18 +113,31 @@ static uint64_t content_hash(const void *content, uint64_t bytes)
 static void weight_free(struct weight *weight)
 {
     tandem_tensor_destroy(weight->tensor);
-    free(weight->memory);
+    if (weight->file == NULL)
+        free((void *)weight->memory);
+    mapped_file_release(weight->file);
     free(weight);
+}
+
+/* Returns a copy of the content, or NULL if memory is exhausted. */
+static const void *content_copy(const void *content, uint64_t bytes)
+{
+    /* aligned_alloc wants a multiple of the alignment. */
+    const uint64_t rounded = (bytes / WEIGHT_ALIGNMENT + 1) * WEIGHT_ALIGNMENT;
+    void *memory = aligned_alloc(WEIGHT_ALIGNMENT, rounded);
+
+    if (memory != NULL)
+        memcpy(memory, content, bytes);
+    return memory;
 }
 
 static enum tandem_status weight_create(struct runtime *runtime, uint32_t dtype,
                                         uint64_t bytes, const void *content,
+                                        struct mapped_file *file,
                                         struct weight **out)
 {
     struct weight *weight = calloc(1, sizeof(*weight));
     const int64_t elements = (int64_t)(bytes / TANDEM_DTYPE_BYTES(dtype));
-    /* aligned_alloc wants a multiple of the alignment. */
-    const uint64_t rounded = (bytes / WEIGHT_ALIGNMENT + 1) * WEIGHT_ALIGNMENT;
     enum tandem_status status;
 
     *out = NULL;
@@ -130,14 +145,15 @@ static enum tandem_status weight_create(struct runtime *runtime, uint32_t dtype,
         return TANDEM_OUT_OF_MEMORY;
     weight->dtype = dtype;
     weight->bytes = bytes;
-    weight->memory = aligned_alloc(WEIGHT_ALIGNMENT, rounded);
+    weight->memory = file != NULL ? content : content_copy(content, bytes);
     if (weight->memory == NULL) {
         weight_free(weight);
         return TANDEM_OUT_OF_MEMORY;
     }
-    memcpy(weight->memory, content, bytes);
-    status = tandem_tensor_wrap(runtime->context, weight->memory, dtype, 1,
-                                &elements, NULL, TANDEM_TENSOR_READ_ONLY,
+    weight->file = file;
+    mapped_file_retain(file);
+    status = tandem_tensor_wrap(runtime->context, (void *)weight->memory, dtype,
+                                1, &elements, NULL, TANDEM_TENSOR_READ_ONLY,
                                 &weight->tensor);
     if (status != TANDEM_OK) {
         weight_free(weight);
@@ -147,23 +163,36 @@ static enum tandem_status weight_create(struct runtime *runtime, uint32_t dtype,
     return TANDEM_OK;
 }
 
+/* Returns true if the weight has this content.  All of a file is mapped at one
+ * address, so the content of a file is not compared, nor read. */
+static bool weight_matches(const struct weight *weight, uint64_t hash,
+                           uint32_t dtype, uint64_t bytes, const void *content,
+                           const struct mapped_file *file)
+{
+    return weight->hash == hash && weight->dtype == dtype &&
+           weight->bytes == bytes && weight->file == file &&
+           (file != NULL ? weight->memory == content
+                         : memcmp(weight->memory, content, bytes) == 0);
+}
+
 enum tandem_status weight_acquire(struct runtime *runtime, uint32_t dtype,
                                   uint64_t bytes, const void *content,
+                                  struct mapped_file *file,
                                   struct weight **out)
 {
-    const uint64_t hash = content_hash(content, bytes);
+    const uint64_t hash = file != NULL
+                              ? content_hash(&content, sizeof(content))
+                              : content_hash(content, bytes);
     struct weight **bucket = &runtime->weights[hash % WEIGHT_BUCKETS], *weight;
     enum tandem_status status = TANDEM_OK;
 
     pthread_mutex_lock(&runtime->mutex);
     for (weight = *bucket; weight != NULL; weight = weight->next) {
-        if (weight->hash == hash && weight->dtype == dtype &&
-            weight->bytes == bytes &&
-            memcmp(weight->memory, content, bytes) == 0)
+        if (weight_matches(weight, hash, dtype, bytes, content, file))
             break;
     }
     if (weight == NULL) {
-        status = weight_create(runtime, dtype, bytes, content, &weight);
+        status = weight_create(runtime, dtype, bytes, content, file, &weight);
         if (status == TANDEM_OK) {
             weight->hash = hash;
             weight->next = *bucket;

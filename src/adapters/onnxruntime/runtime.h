@@ -4,22 +4,23 @@
 #ifndef TANDEM_ONNXRUNTIME_RUNTIME_H
 #define TANDEM_ONNXRUNTIME_RUNTIME_H
 
+#include "adapters/onnxruntime/mapped_file.h"
 #include "adapters/onnxruntime/ort_api.h"
 #include "tandem/host.h"
 
-#include <pthread.h>
-
 #define WEIGHT_BUCKETS 256u
 
-/* A constant of one or more models, in memory that the runtime owns.  Its
- * tensor has rank 1 and is never written, so each device gets one copy. */
+/* A constant of one or more models, in memory that the runtime owns or in a
+ * mapped file.  Its tensor has rank 1 and is never written, so each device gets
+ * one copy. */
 struct weight {
     struct weight *next;
     uint64_t hash;
     uint32_t dtype;
     uint32_t users;
     uint64_t bytes;
-    void *memory;
+    const void *memory;
+    struct mapped_file *file; /* NULL if the runtime owns the memory */
     struct tandem_tensor *tensor;
 };
 
@@ -31,6 +32,7 @@ struct runtime {
     /* ONNX Runtime 1.23.0 cannot copy tensors between nodes of the provider and
      * of its own (fixed in 1.23.1, its pull request 26088). */
     bool takes_whole_graphs_only;
+    struct mapped_files files;
     pthread_mutex_t mutex; /* guards what follows */
     uint32_t sessions;
     struct tandem_context *context; /* NULL while there is no session */
@@ -54,10 +56,12 @@ void log_write(const struct runtime *runtime, const struct OrtLogger *logger,
                enum ort_logging_level level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Returns a weight with this content, which is copied unless an equal weight
- * exists.  The caller releases it.  On failure *out is NULL. */
+/* Returns a weight with this content.  If `file` is NULL, the content is copied
+ * unless an equal weight exists; else it is in the file.  The caller releases
+ * the weight.  On failure *out is NULL. */
 enum tandem_status weight_acquire(struct runtime *runtime, uint32_t dtype,
                                   uint64_t bytes, const void *content,
+                                  struct mapped_file *file,
                                   struct weight **out);
 /* Accepts NULL. */
 void weight_release(struct runtime *runtime, struct weight *weight);

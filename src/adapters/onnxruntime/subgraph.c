@@ -70,7 +70,7 @@ static struct OrtStatus *run_failed(const struct subgraph *subgraph,
 
 /* ---- creation ---- */
 
-/* Copies the constants that nodes read after the fusions. */
+/* Acquires weights for the constants that nodes read after the fusions. */
 static enum tandem_status keep_constants(struct subgraph *subgraph)
 {
     struct graph *graph = &subgraph->graph;
@@ -86,7 +86,7 @@ static enum tandem_status keep_constants(struct subgraph *subgraph)
         for (uint32_t k = 0; k < value->rank; k++)
             bytes *= (uint64_t)value->shape[k];
         status = weight_acquire(subgraph->runtime, value->dtype, bytes,
-                                value->constant, &value->weight);
+                                value->constant, value->file, &value->weight);
         if (status != TANDEM_OK)
             return status;
         value->constant = value->weight->memory;
@@ -112,7 +112,8 @@ struct OrtStatus *subgraph_create(struct runtime *runtime,
     subgraph->options = options;
     subgraph->logger = logger;
     pthread_mutex_init(&subgraph->mutex, NULL);
-    status = graph_read(&subgraph->graph, runtime->api, ort_graph, fused_node);
+    status = graph_read(&subgraph->graph, runtime->api, &runtime->files,
+                        ort_graph, fused_node);
     if (status == NULL)
         status = runtime->api->Node_GetName(fused_node, &name);
     if (status != NULL) {
@@ -262,7 +263,7 @@ static enum tandem_status keep_folded(struct subgraph *subgraph,
         status = weight_acquire(subgraph->runtime, storage->dtype,
                                 (uint64_t)storage->elements *
                                     TANDEM_DTYPE_BYTES(storage->dtype),
-                                storage->content, &storage->weight);
+                                storage->content, NULL, &storage->weight);
         if (status != TANDEM_OK)
             return status;
     }
