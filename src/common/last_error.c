@@ -5,35 +5,80 @@
 #endif
 
 #include "common/last_error.h"
+#include "common/thread_local.h"
 #include "common/thread_state_guard.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-static _Thread_local char message[512];
+#define MESSAGE_BYTES 512u
+
+/* The calling thread's buffer of MESSAGE_BYTES, or NULL before its first
+ * message. It is freed when the thread ends. */
+static THREAD_LOCAL char *buffer;
+/* The last message: `buffer`, a static text, or NULL. */
+static THREAD_LOCAL const char *message;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool key_made;
+
+static void buffer_free(void *made)
+{
+    free(made);
+    buffer = NULL;
+    message = NULL;
+}
+
+static void key_make(void)
+{
+    key_made = pthread_key_create(&key, buffer_free) == 0;
+}
+
+static void buffer_allocate(void)
+{
+    pthread_once(&once, key_make);
+    if (key_made)
+        buffer = malloc(MESSAGE_BYTES);
+    if (buffer != NULL && pthread_setspecific(key, buffer) != 0) {
+        free(buffer);
+        buffer = NULL;
+    }
+}
 
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                   ...)
 {
-    locale_t host = locale_guard_enter();
+    locale_t host;
     va_list arguments;
+
+    if (buffer == NULL)
+        buffer_allocate();
+    if (buffer == NULL) {
+        message = "no memory for the message of this error";
+        return status;
+    }
+    host = locale_guard_enter();
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    vsnprintf(buffer, MESSAGE_BYTES, format, arguments);
     va_end(arguments);
     locale_guard_leave(host);
+    message = buffer;
     return status;
 }
 
 const char *last_error_get(void)
 {
-    return message;
+    return message != NULL ? message : "";
 }
 
 enum tandem_status last_error_prefix(enum tandem_status status,
                                      const char *prefix)
 {
     char reason[256];
-    snprintf(reason, sizeof reason, "%.255s", message);
+
+    snprintf(reason, sizeof reason, "%.255s", last_error_get());
     return last_error_set(status, "%s: %s", prefix, reason);
 }
 

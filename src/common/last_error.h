@@ -6,7 +6,8 @@
 
 #include <tandem/backend.h>
 
-/* Sets the message, truncated to 511 bytes, and returns `status`. */
+/* Sets the message, truncated to 511 bytes, and returns `status`. If there is
+ * no memory for the thread's first message, the message says so. */
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                   ...) __attribute__((format(printf, 2, 3)));
 #define argument_error(...) last_error_set(TANDEM_INVALID_ARGUMENT, __VA_ARGS__)

@@ -19,6 +19,7 @@
 #include <tandem/backend.h>
 
 #include "common/last_error.h"
+#include "common/thread_local.h"
 
 #ifdef __SSE__
 #include <xmmintrin.h>
@@ -59,7 +60,7 @@ static struct fp_environment fp_environment_read(void)
 }
 
 static const char *(*inner_error)(void);
-static _Thread_local bool was_changed;
+static THREAD_LOCAL bool was_changed;
 
 static const char *last_error(void)
 {

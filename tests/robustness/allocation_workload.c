@@ -323,6 +323,26 @@ static bool plugin_use(struct work *work, uint32_t id)
     return good;
 }
 
+/*
+ * Makes an invalid call of libtandem and of the plugin. The first error of a
+ * thread allocates memory for its message. If that fails, the status stays the
+ * same, and the message is a static text.
+ */
+static void errors_report(const struct tandem_backend *table)
+{
+    const struct tandem_open_options options = {.struct_size = sizeof options};
+    struct tandem_device *device = NULL;
+
+    allocation_enter();
+    must(tandem_context_create(NULL, NULL) == TANDEM_INVALID_ARGUMENT &&
+             tandem_last_error()[0] != '\0',
+         "the error of libtandem");
+    must(table->open(UINT32_MAX, &options, &device) == TANDEM_NO_DEVICE &&
+             table->last_error()[0] != '\0',
+         "the error of a plugin");
+    allocation_leave();
+}
+
 /* Opens and closes a device outside the context. */
 static bool plugin_open(const struct work *work)
 {
@@ -331,6 +351,7 @@ static bool plugin_open(const struct work *work)
     struct tandem_device *device = NULL;
 
     DO(TRY(tandem_device_backend(work->context, work->cpu, &table, &device)));
+    errors_report(table);
     DO(PLUGIN(table->open(0, &options, &device)));
     table->close(device);
     return true;

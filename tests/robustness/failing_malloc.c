@@ -82,8 +82,7 @@ void allocation_leave(void)
 /* Returns true if this project, or code that it called, asks for memory. */
 static bool is_caller_counted(const void *caller)
 {
-    static const char *const others[] = {"tandem-simulated.so", "/libopenblas",
-                                         "/ld-"};
+    static const char *const others[] = {"tandem-simulated.so", "/libopenblas"};
     struct dl_find_object object;
 
     if (call_depth == 0 || in_wrapper > 0)

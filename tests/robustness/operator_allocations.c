@@ -162,6 +162,9 @@ void operator_allocations_fail(const char *plugins)
     OK(tandem_context_create(&options, &context));
     OK(tandem_device_find(context, "cpu", &cpu));
     OK(tandem_device_backend(context, cpu, &backend, &device));
+    /* The plugin keeps the memory of this thread's messages. */
+    ck_assert_int_eq(backend->open(UINT32_MAX, NULL, &device),
+                     TANDEM_NO_DEVICE);
     for (uint32_t id = 1; id < TANDEM_OP_ID_END; id++) {
         const struct tandem_op_info *info = tandem_op_by_id(id);
 

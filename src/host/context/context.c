@@ -7,6 +7,7 @@
 #include "host/context/context.h"
 #include "common/atfork.h"
 #include "common/last_error.h"
+#include "common/thread_local.h"
 #include "common/thread_state_guard.h"
 #include "host/context/directories.h"
 
@@ -23,7 +24,7 @@ volatile uint32_t fork_generation = 1;
 #define MIN_LOCK_WAIT_NS UINT64_C(5000000)
 
 /* The address of this thread-local variable identifies the calling thread. */
-static __thread char this_thread;
+static THREAD_LOCAL char this_thread;
 
 static void child_started(void)
 {

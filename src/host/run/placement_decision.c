@@ -3,17 +3,17 @@
  * tandem_explanation; see run.h. */
 #include <config.h>
 
+#include "common/thread_local.h"
 #include "host/run/run.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Each thread's decisions are on the heap, because a library loaded with dlopen
- * gets little static thread-local storage.  A context's serial number modulo
- * DECISIONS_PER_THREAD is the index of its decision. */
+/* Each thread's decisions are on the heap; see thread_local.h.  A context's
+ * serial number modulo DECISIONS_PER_THREAD is the index of its decision. */
 #define DECISIONS_PER_THREAD 4u
 
-static __thread struct placement_decision *decisions;
+static THREAD_LOCAL struct placement_decision *decisions;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool key_made;
