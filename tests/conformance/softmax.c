@@ -33,6 +33,7 @@ static const struct row_form forms[] = {
     {"[3,4,5,6]", SOME, S(3, 4, 5, 6), DENSE, DENSE, DENSE, 3, 0},
     {"offset [7,31]", SOME, S(7, 31), OFFSET, DENSE, OFFSET, 3, 0},
     {"padded [9,23]", SOME, S(9, 23), PADDED, DENSE, PADDED, 3, 0},
+    {"padded [143,57]", ALWAYS, S(143, 57), PADDED, DENSE, PADDED, 3, 0},
     {"transposed [19,21]", SOME, S(19, 21), REVERSED, DENSE, DENSE, 3, 0},
     {"any [5,6,7]", ALWAYS, S(5, 6, 7), ANY, DENSE, ANY, 3, 0},
     {"any [2,3,4,2,3]", SOME, S(2, 3, 4, 2, 3), ANY, DENSE, ANY, 3, 0},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, log-softmax, cross-entropy and the cross-entropy gradient.  Softmax
  * works row by row.  If another axis than the reduced one is contiguous,
- * softmax works on blocks of columns (bands).  Runs on the caller's thread and
- * on the thread pool. */
+ * softmax works on blocks of columns (bands).  Blocks of short rows are
+ * transposed to bands.  Runs on the caller's thread and on the thread pool. */
 #include "config.h"
 
 #include <math.h>
@@ -13,6 +13,15 @@
 /* Target number of elements in a band of columns.  A band (512 KiB of f32) is
  * read three times and should fit into the L2 cache. */
 #define BAND_ELEMENTS 131072
+/* Rows of up to SHORT_ROW elements are transposed to bands of about
+ * TILE_ELEMENTS elements (16 KiB of f32), which fit into the L1 cache. */
+#define SHORT_ROW 63
+#define MIN_TILE_ROWS 8
+/* Limits of the rows that rows_log_softmax reads twice.  They should fit into
+ * the L1 cache. */
+#define LOG_ROWS 16
+#define LOG_ELEMENTS 4096
+#define TILE_ELEMENTS 4096
 
 struct softmax {
     const struct kernels *kernels;
@@ -84,83 +93,158 @@ static void line_shift(const struct kernels *kernels, float *y, int64_t y_step,
         y[i * y_step] = (x[i * x_step] - m) - l;
 }
 
-static void rows_run(const void *context, int64_t first, int64_t end)
+/* Computes the softmax of a row. */
+static void row_softmax(const struct softmax *softmax, const float *x, float *y)
 {
-    const struct softmax *softmax = context;
+    const struct iteration_space *along = &softmax->spaces.reduced;
+    int64_t n = along->elements;
+    int64_t x_step = n > 1 ? along->strides[0][0] : 1;
+    int64_t y_step = n > 1 ? along->strides[1][0] : 1;
+    float m = line_max(softmax->kernels, x, x_step, n);
+    double sum = line_exp(softmax->kernels, y, y_step, x, x_step, n, m);
+    line_scale(softmax->kernels, y, y_step, n, (float)(1.0 / sum));
+}
+
+/* Computes the log-softmax of up to LOG_ROWS rows, whose logarithms one kernel
+ * call computes.  Moves the cursor behind the last row. */
+static void rows_log_softmax(const struct softmax *softmax,
+                             struct cursor *cursor, int64_t rows)
+{
     const struct kernels *kernels = softmax->kernels;
     const struct iteration_space *kept = &softmax->spaces.kept;
     const struct iteration_space *along = &softmax->spaces.reduced;
-    int64_t n = along->shape[0];
+    int64_t n = along->elements;
     int64_t x_step = n > 1 ? along->strides[0][0] : 1;
     int64_t y_step = n > 1 ? along->strides[1][0] : 1;
+    float m[LOG_ROWS], logs[LOG_ROWS];
+    const struct row row = {.n = rows, .in = {logs}, .out = {logs}};
+    struct cursor second = *cursor;
+    for (int64_t i = 0; i < rows; i++) {
+        const float *x = softmax->in + cursor->offsets[1];
+        m[i] = line_max(kernels, x, x_step, n);
+        logs[i] = (float)line_exp(kernels, NULL, 0, x, x_step, n, m[i]);
+        cursor_move(cursor, kept, kept->rank - 1, 1);
+    }
+    kernels->rows[TANDEM_OP_LOG](&row);
+    for (int64_t i = 0; i < rows; i++) {
+        line_shift(kernels, softmax->out + second.offsets[0], y_step,
+                   softmax->in + second.offsets[1], x_step, n, m[i], logs[i]);
+        cursor_move(&second, kept, kept->rank - 1, 1);
+    }
+}
+
+static void rows_run(const void *context, int64_t first, int64_t end)
+{
+    const struct softmax *softmax = context;
+    const struct iteration_space *kept = &softmax->spaces.kept;
+    int64_t group = LOG_ELEMENTS / softmax->spaces.reduced.elements;
     struct cursor cursor;
+    group = max64(1, min64(group, LOG_ROWS));
     cursor_seek(&cursor, kept, first);
-    for (int64_t i = first; i < end; i++) {
-        const float *x = softmax->in + cursor.offsets[1];
-        float *y = softmax->out + cursor.offsets[0];
-        float m = line_max(kernels, x, x_step, n);
-        if (softmax->logarithm) {
-            double sum = line_exp(kernels, NULL, 0, x, x_step, n, m);
-            line_shift(kernels, y, y_step, x, x_step, n, m, (float)log(sum));
-        } else {
-            double sum = line_exp(kernels, y, y_step, x, x_step, n, m);
-            line_scale(kernels, y, y_step, n, (float)(1.0 / sum));
-        }
+    for (int64_t i = first; softmax->logarithm && i < end; i += group)
+        rows_log_softmax(softmax, &cursor, min64(group, end - i));
+    for (int64_t i = first; !softmax->logarithm && i < end; i++) {
+        row_softmax(softmax, softmax->in + cursor.offsets[1],
+                    softmax->out + cursor.offsets[0]);
         cursor_move(&cursor, kept, kept->rank - 1, 1);
     }
 }
 
+/* A band: `width` columns of `n` elements. */
+struct band {
+    const float *x;
+    float *y;
+    int64_t x_stride, y_stride, n, width;
+};
+
 /* Applies operator `op` to each row of a band: y = x op z, where `z` has one
  * value for each column. */
-static void band_apply(const struct softmax *softmax, uint32_t op, float *y,
-                       int64_t y_stride, const float *x, int64_t x_stride,
-                       int64_t width, const float *z)
+static void band_apply(const struct softmax *softmax, const struct band *band,
+                       uint32_t op, const float *z)
 {
-    for (int64_t i = 0; i < softmax->spaces.reduced.shape[0]; i++) {
-        struct row row = {
-            .n = width, .in = {x + i * x_stride, z}, .out = {y + i * y_stride}};
+    for (int64_t i = 0; i < band->n; i++) {
+        struct row row = {.n = band->width,
+                          .in = {band->x + i * band->x_stride, z},
+                          .out = {band->y + i * band->y_stride}};
         softmax->kernels->rows[op](&row);
     }
 }
 
-static void band_run(const struct softmax *softmax, const float *x, float *y,
-                     int64_t width)
+static void band_run(const struct softmax *softmax, struct band band)
 {
     const struct kernels *kernels = softmax->kernels;
-    const struct iteration_space *along = &softmax->spaces.reduced;
-    int64_t n = along->shape[0], x_stride = along->strides[0][0],
-            y_stride = along->strides[1][0];
     float m[MAX_COLUMNS], factors[MAX_COLUMNS];
     double sums[MAX_COLUMNS];
-    for (int64_t i = 0; i < width; i++) {
+    for (int64_t i = 0; i < band.width; i++) {
         m[i] = -INFINITY;
         sums[i] = 0;
     }
-    kernels->column_max(x, n, x_stride, width, m);
-    kernels->column_exp(softmax->logarithm ? NULL : y, y_stride, x, n, x_stride,
-                        width, m, sums);
-    for (int64_t i = 0; i < width; i++)
-        factors[i] = (float)(softmax->logarithm ? log(sums[i]) : 1.0 / sums[i]);
-    if (!softmax->logarithm) {
-        band_apply(softmax, TANDEM_OP_MUL, y, y_stride, y, y_stride, width,
-                   factors);
-        return;
+    kernels->column_max(band.x, band.n, band.x_stride, band.width, m);
+    kernels->column_exp(softmax->logarithm ? NULL : band.y, band.y_stride,
+                        band.x, band.n, band.x_stride, band.width, m, sums);
+    for (int64_t i = 0; i < band.width; i++)
+        factors[i] = (float)(softmax->logarithm ? sums[i] : 1.0 / sums[i]);
+    if (softmax->logarithm) {
+        struct row row = {.n = band.width, .in = {factors}, .out = {factors}};
+        kernels->rows[TANDEM_OP_LOG](&row);
+        band_apply(softmax, &band, TANDEM_OP_SUB, m);
     }
-    band_apply(softmax, TANDEM_OP_SUB, y, y_stride, x, x_stride, width, m);
-    band_apply(softmax, TANDEM_OP_SUB, y, y_stride, y, y_stride, width,
-               factors);
+    band.x = band.y;
+    band.x_stride = band.y_stride;
+    band_apply(softmax, &band,
+               softmax->logarithm ? TANDEM_OP_SUB : TANDEM_OP_MUL, factors);
 }
 
 static void bands_run(const void *context, int64_t first, int64_t end)
 {
     const struct softmax *softmax = context;
+    const struct iteration_space *along = &softmax->spaces.reduced;
+    struct band band = {.n = along->elements,
+                        .x_stride = along->strides[0][0],
+                        .y_stride = along->strides[1][0]};
     for (int64_t task = first; task < end; task++) {
         struct cursor cursor;
-        int64_t width = columns_seek(&cursor, &softmax->spaces.kept, task,
-                                     softmax->bands, softmax->width);
-        band_run(softmax, softmax->in + cursor.offsets[1],
-                 softmax->out + cursor.offsets[0], width);
+        band.width = columns_seek(&cursor, &softmax->spaces.kept, task,
+                                  softmax->bands, softmax->width);
+        band.x = softmax->in + cursor.offsets[1];
+        band.y = softmax->out + cursor.offsets[0];
+        band_run(softmax, band);
     }
+}
+
+/* Thread-pool function.  Each task processes a block of short rows. */
+static void tiles_run(const void *context, int64_t first, int64_t end)
+{
+    const struct softmax *softmax = context;
+    const struct kernels *kernels = softmax->kernels;
+    const struct iteration_space *kept = &softmax->spaces.kept;
+    int64_t x_stride = kept->strides[1][kept->rank - 1];
+    int64_t y_stride = kept->strides[0][kept->rank - 1];
+    int64_t n = softmax->spaces.reduced.elements;
+    float tile[TILE_ELEMENTS];
+    for (int64_t task = first; task < end; task++) {
+        struct cursor cursor;
+        int64_t rows =
+            columns_seek(&cursor, kept, task, softmax->bands, softmax->width);
+        const float *x = softmax->in + cursor.offsets[1];
+        float *y = softmax->out + cursor.offsets[0];
+        kernels->transpose4((uint32_t *)(void *)tile, rows,
+                            (const uint32_t *)(const void *)x, x_stride, rows,
+                            n);
+        band_run(softmax, (struct band){tile, tile, rows, rows, n, rows});
+        kernels->transpose4((uint32_t *)(void *)y, y_stride,
+                            (const uint32_t *)(const void *)tile, rows, n,
+                            rows);
+    }
+}
+
+/* Returns true if tiles_run is faster than rows_run. */
+static bool rows_are_short(const struct reduction_spaces *spaces)
+{
+    const struct iteration_space *along = &spaces->reduced;
+    return along->elements > 1 && along->elements <= SHORT_ROW &&
+           along->strides[0][0] == 1 && along->strides[1][0] == 1 &&
+           spaces->kept.shape[spaces->kept.rank - 1] >= MIN_TILE_ROWS;
 }
 
 static enum tandem_status softmax_run(const struct work *work)
@@ -178,16 +262,21 @@ static enum tandem_status softmax_run(const struct work *work)
     softmax.in = tensor_data(work->inputs[0]);
     softmax.out = tensor_data(work->outputs[0]);
     int64_t extent = kept->shape[kept->rank - 1];
-    if (!column_reduce_supports(&softmax.spaces) ||
-        kept->strides[0][kept->rank - 1] != 1) {
+    pool_fn fn = bands_run;
+    if (column_reduce_supports(&softmax.spaces) &&
+        kept->strides[0][kept->rank - 1] == 1) {
+        softmax.width = max64(64, min64(BAND_ELEMENTS / n, MAX_COLUMNS));
+    } else if (rows_are_short(&softmax.spaces)) {
+        fn = tiles_run;
+        softmax.width = min64(TILE_ELEMENTS / n, MAX_COLUMNS);
+    } else {
         pool_run(work->device->pool, work->op->id, rows_run, &softmax,
                  kept->elements, n);
         return TANDEM_OK;
     }
-    softmax.width = max64(64, min64(BAND_ELEMENTS / n, MAX_COLUMNS));
     softmax.bands = ceil_div(extent, softmax.width);
-    pool_run(work->device->pool, work->op->id + POOL_VARIANT, bands_run,
-             &softmax, kept->elements / extent * softmax.bands,
+    pool_run(work->device->pool, work->op->id + POOL_VARIANT, fn, &softmax,
+             kept->elements / extent * softmax.bands,
              n * ceil_div(extent, softmax.bands));
     return TANDEM_OK;
 }

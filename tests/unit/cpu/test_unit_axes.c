@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Axes of length 1 must not change how the CPU plugin computes an operator.
+ * Axes of length 1 must not change how the CPU plugin computes an operator, and
+ * softmax computes short rows together.
  * The linker replaces pool_run with a function that records the jobs of the
  * thread pool, and runs them on the calling thread.
  */
@@ -223,6 +224,21 @@ LOOP_TEST(test_work_along_unit_axis, CASES_IN(operators))
         ck_assert_msg(tasks <= ELEMENTS / 64,
                       "operator %u along axis %u: %lld tasks", operator->id,
                       axis, (long long)tasks);
+    }
+}
+
+/* One task of softmax computes many short rows. */
+LOOP_TEST(test_short_rows, 63)
+{
+    static const struct operator softmax[] = {
+        {TANDEM_OP_SOFTMAX, ALONG, &cpu_class_softmax},
+        {TANDEM_OP_LOG_SOFTMAX, ALONG, &cpu_class_softmax},
+    };
+    const int64_t shape[2] = {ELEMENTS / (_i + 1), _i + 1};
+    for (size_t i = 0; i < 2; i++) {
+        operator_run(&softmax[i], 2, shape, 1);
+        ck_assert_uint_eq(job_count, 1);
+        ck_assert_int_le(jobs[0].tasks, ELEMENTS / 1000);
     }
 }
 
