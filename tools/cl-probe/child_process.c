@@ -196,8 +196,6 @@ static bool child_read(struct child *child)
  * returns false. */
 static bool child_listen(struct child *child)
 {
-    const uint64_t start = clock_now_ns();
-
     for (;;) {
         struct pollfd wait = {child->fd, POLLIN, 0};
         uint64_t now = clock_now_ns();
@@ -205,11 +203,8 @@ static bool child_listen(struct child *child)
 
         if (now >= child->deadline_ns)
             return false;
-        if (child->progress != NULL && child->progress->expected_ns > 0)
-            progress_show(child->progress,
-                          (double)(now - start) /
-                              (double)child->progress->expected_ns,
-                          child->step);
+        if (child->progress != NULL)
+            progress_tick(child->progress);
         left_ms = (int)((child->deadline_ns - now) / NS_PER_MS) + 1;
         if (poll(&wait, 1, left_ms < 1000 ? left_ms : 1000) > 0 &&
             !child_read(child))

@@ -2,10 +2,12 @@
 /* Tables and sentences that fit in the terminal. */
 #include <config.h>
 
+#include "../../../tools/common/progress_bar.h"
 #include "../../../tools/common/text_table.h"
 #include "../../../tools/common/text_wrap.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../../support/test_list.h"
 
@@ -146,8 +148,8 @@ TEST(test_wrapping)
 
 TEST(test_columns)
 {
-    static const char *const none[] = {"", "0", "19", "-5", "80x", "1e3",
-                                       "99999999999999999999"};
+    static const char *const none[] = {
+        "", "0", "19", "-5", "80x", "1e3", "99999999999999999999"};
     FILE *out = fopen("/dev/null", "w");
 
     ck_assert_ptr_nonnull(out);
@@ -159,6 +161,72 @@ TEST(test_columns)
     setenv("COLUMNS", "132", 1);
     ck_assert_uint_eq(output_columns(out), 132);
     fclose(out);
+}
+
+static const char *bar(size_t columns, double fraction, double left_s,
+                       const char *step)
+{
+    static char text[128];
+
+    progress_text(text, sizeof text, columns, "opencl", fraction, left_s, step);
+    return text;
+}
+
+TEST(test_progress_bar_fits_the_terminal)
+{
+    ck_assert_str_eq(
+        bar(80, 0.5, 12.4, "gemm"),
+        "opencl     [###############...............]  50% gemm, 12 "
+        "s left");
+    ck_assert_str_eq(bar(80, 0.1, -1, "gemm"),
+                     "opencl     [###...........................]  10% gemm");
+    ck_assert_str_eq(bar(50, 0.1, 300, "gemm"),
+                     "opencl     [#.............]  10% gemm, 5 min left");
+    for (size_t columns = 20; columns < 100; columns++) {
+        const char *text = bar(columns, 0.99, 1e5, "a step with a long name");
+
+        ck_assert_uint_lt(strlen(text), columns);
+        ck_assert_ptr_nonnull(strchr(text, ']'));
+    }
+}
+
+/* Calls progress_tick, and copies what it prints to standard error to
+ * `written`. */
+static void tick(struct progress *progress)
+{
+    const int error = dup(STDERR_FILENO);
+    FILE *file = tmpfile();
+
+    ck_assert_ptr_nonnull(file);
+    dup2(fileno(file), STDERR_FILENO);
+    progress_tick(progress);
+    dup2(error, STDERR_FILENO);
+    close(error);
+    rewind(file);
+    written = calloc(1, 256);
+    ck_assert_uint_gt(fread(written, 1, 255, file), 0);
+    fclose(file);
+}
+
+TEST(test_progress_stays_below_100_percent)
+{
+    struct progress progress;
+
+    progress_begin(&progress, "cpu", false);
+    progress.terminal = true;
+    progress.fraction = 1.5;
+    memcpy(progress.step, "writing", sizeof "writing");
+    tick(&progress);
+    ck_assert_ptr_nonnull(strstr(written, " 99% writing"));
+    teardown();
+    /* The expected time is over. */
+    progress.expected_ns = 1;
+    tick(&progress);
+    ck_assert_ptr_nonnull(strstr(written, " 99% finishing\033[K"));
+    teardown();
+    progress.expected_ns = UINT64_C(3600) * 1000000000;
+    tick(&progress);
+    ck_assert_ptr_nonnull(strstr(written, "  0% writing, 60 min left\033[K"));
 }
 
 TEST_MAIN(tests_run_with("table", setup, teardown))
