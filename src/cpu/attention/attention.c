@@ -133,6 +133,7 @@ static void keys_add(const struct attention_job *job, struct query_block *block,
 {
     const struct attention *a = &job->attention;
     int64_t head = block->head / a->group;
+    bool is_row = block->count == 1; /* a matrix-vector product */
     struct matrix k = rows_get(head_of(job->k, &a->k, block->image, head),
                                &a->k, first, n, a->width, block->space_k);
     struct matrix v = rows_get(head_of(job->v, &a->v, block->image, head),
@@ -141,7 +142,7 @@ static void keys_add(const struct attention_job *job, struct query_block *block,
                                         .rows = block->count,
                                         .columns = n,
                                         .depth = a->width,
-                                        .alpha = a->scale,
+                                        .alpha = is_row ? 1 : a->scale,
                                         .a = block->q.at,
                                         .b = k.at,
                                         .c = block->scores,
@@ -153,6 +154,8 @@ static void keys_add(const struct attention_job *job, struct query_block *block,
     else
         memset(block->scores, 0,
                (size_t)(block->count * n) * sizeof *block->scores);
+    if (is_row)
+        job->kernels->scale_row(block->scores, block->scores, n, a->scale);
     for (int64_t i = 0; i < block->count; i++)
         weights_make(job, block, i, first, n);
     const struct blas_product values = {.rows = block->count,

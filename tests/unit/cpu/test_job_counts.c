@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Axes of length 1 must not change how the CPU plugin computes an operator, and
- * softmax computes short rows together.
+ * Counts the jobs and CBLAS calls of the CPU plugin.  Axes of length 1 must not
+ * change how an operator is computed, softmax computes short rows together, and
+ * attention with one query does not multiply matrices.
  * The linker replaces pool_run with a function that records the jobs of the
  * thread pool, and runs them on the calling thread.
  */
@@ -10,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cblas.h>
+
 #include "common/iteration_space.h"
+#include "cpu/attention/attention.h"
 #include "cpu/objects.h"
 #include "support/test_list.h"
 
@@ -35,6 +39,15 @@ void __wrap_pool_run(struct pool *pool, uint32_t kind, pool_fn fn,
     ck_assert_uint_lt(job_count, MAX_JOBS);
     jobs[job_count++] = (struct job){kind, tasks, units};
     fn(work, 0, tasks);
+}
+
+static size_t gemm_count;
+
+/* The linker calls this function instead of cblas_sgemm. */
+void __wrap_cblas_sgemm(void);
+void __wrap_cblas_sgemm(void)
+{
+    gemm_count++;
 }
 
 static struct tandem_device device;
@@ -242,4 +255,43 @@ LOOP_TEST(test_short_rows, 63)
     }
 }
 
-TEST_MAIN(tests_run_with("unit axes", device_setup, device_teardown))
+/* Attention with one query multiplies a vector, not a matrix, by the keys and
+ * values. */
+TEST(test_attention_with_one_query)
+{
+    const int64_t ints[] = {0, 0};
+    const double floats[] = {0.125, 0};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_ATTENTION,
+                                 .int_count = 2,
+                                 .float_count = 2,
+                                 .ints = ints,
+                                 .floats = floats};
+    for (int64_t queries = 1; queries <= 2; queries++) {
+        const int64_t shape[4] = {1, 2, queries, 8}, keys[4] = {1, 2, 300, 8};
+        const struct tandem_tensor_desc q =
+            tensor_make(0, TANDEM_F32, 4, shape);
+        const struct tandem_tensor_desc k = tensor_make(0, TANDEM_F32, 4, keys);
+        const struct tandem_tensor_desc v = tensor_make(2, TANDEM_F32, 4, keys);
+        const struct tandem_tensor_desc y =
+            tensor_make(1, TANDEM_F32, 4, shape);
+        const struct tandem_tensor_desc *inputs[3] = {&q, &k, &v},
+                                        *outputs[1] = {&y};
+        const struct work work = {.device = &device,
+                                  .op = &op,
+                                  .inputs = inputs,
+                                  .outputs = outputs,
+                                  .input_count = 3,
+                                  .output_count = 1};
+        struct attention_job job;
+        void *workspace = calloc(1, attention_prepare(&job, &work));
+        ck_assert_ptr_nonnull(workspace);
+        job_count = gemm_count = 0;
+        attention_run(&job, workspace);
+        free(workspace);
+        /* Two products for each of two blocks of keys of two heads. */
+        ck_assert_uint_eq(gemm_count, queries == 1 ? 0 : 8);
+    }
+}
+
+TEST_MAIN(tests_run_with("job counts", device_setup, device_teardown))
