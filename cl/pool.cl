@@ -53,8 +53,8 @@ PARAMS_SIZE(pool_params, 520);
 #else
 #define OUTPUTS 1
 #define STRIDE_Y 1
-#define WINDOW_LENGTH(axis) ((offset_t)p.kernel_size[axis])
-#define DILATION(axis) ((offset_t)p.dilation[axis])
+#define WINDOW_LENGTH(axis) ((offset_t)p->kernel_size[axis])
+#define DILATION(axis) ((offset_t)p->dilation[axis])
 #endif
 
 /* Loops over the positions of a window along an axis. */
@@ -64,7 +64,7 @@ PARAMS_SIZE(pool_params, 520);
          position += DILATION(axis))
 
 #define IS_INSIDE(position, axis)                                              \
-    ((position) >= 0 && (position) < (offset_t)p.lengths[axis])
+    ((position) >= 0 && (position) < (offset_t)p->lengths[axis])
 
 /* The result of a window without elements inside, before a division. */
 #define IDENTITY (IS_AVERAGE ? 0.0f : -INFINITY)
@@ -102,7 +102,7 @@ static inline float positions_counted(offset_t start, offset_t size,
 }
 #define POSITIONS_COUNTED(axis, start)                                         \
     positions_counted(start, WINDOW_LENGTH(axis), DILATION(axis),              \
-                      (offset_t)p.counted[axis], p.include_pad != 0)
+                      (offset_t)p->counted[axis], p->include_pad != 0)
 
 #ifdef BUILD_pool
 #if SQUARE_WINDOW
@@ -122,18 +122,78 @@ INLINE float reduce_row(__global const float *row, offset_t start,
     }
     return reduced;
 }
+
+/* Reduces OUTPUTS windows, of which the first begins at `start`. */
+INLINE void reduce_windows(float *results, __global const float *plane,
+                           const offset_t *start, const struct pool_params *p)
+{
+    plane += start[2] * p->in_strides[2];
+    float rows[ROWS];
+    const offset_t last = (offset_t)p->lengths[1] - 1;
+    REPEAT(i, ROWS)
+    {
+        offset_t y = start[1] + (offset_t)i;
+        offset_t nearest = clamp(y, (offset_t)0, last);
+        float reduced = reduce_row(plane + nearest * p->in_strides[1], start[0],
+                                   (offset_t)p->lengths[0],
+                                   (offset_t)p->in_strides[0]);
+        rows[i] = y == nearest ? reduced : IDENTITY;
+    }
+    REPEAT(i, OUTPUTS)
+    {
+        results[i] = rows[i * SQUARE_STRIDE];
+        REPEAT(k, SQUARE_WINDOW - 1)
+        results[i] = combine(results[i], rows[i * SQUARE_STRIDE + k + 1]);
+    }
+}
+#endif
+
+#if IS_AVERAGE
+/* Scale of the elements of a window whose sum overflows. The elements that
+ * SCALE_DOWN flushes to zero are below the rounding error of such a sum. */
+#define SCALE_DOWN 0x1p-64f
+#define SCALE_UP 0x1p64f
+
+/* Returns the sum of the elements of a window times SCALE_DOWN. Three nested
+ * loops would need more registers than the code that always runs. */
+INLINE float scaled_sum(__global const float *plane, const offset_t *start,
+                        offset_t start_y, const struct pool_params *p)
+{
+    const ulong columns = (ulong)WINDOW_LENGTH(0);
+    const ulong rows = (ulong)WINDOW_LENGTH(1);
+    const ulong elements = columns * rows * (ulong)WINDOW_LENGTH(2);
+    float sum = 0.0f, error = 0.0f;
+    _Pragma("unroll 1") for (ulong n = 0; n < elements; ++n)
+    {
+        offset_t x = start[0] + (offset_t)(n % columns) * DILATION(0);
+        offset_t y = start_y + (offset_t)(n / columns % rows) * DILATION(1);
+        offset_t z = start[2] + (offset_t)(n / columns / rows) * DILATION(2);
+        if (IS_INSIDE(x, 0) && IS_INSIDE(y, 1) &&
+            (SQUARE_WINDOW || IS_INSIDE(z, 2))) {
+            float value = plane[x * (offset_t)p->in_strides[0] +
+                                y * (offset_t)p->in_strides[1] +
+                                z * (offset_t)p->in_strides[2]];
+            float term = value * SCALE_DOWN - error, next = sum + term;
+            /* Kahan summation, but an infinite element stays infinite. */
+            error = isfinite(next) ? (next - sum) - term : 0.0f;
+            sum = next;
+        }
+    }
+    return sum;
+}
 #endif
 
 KERNEL void pool(__global float *out, INDICES __global const float *in,
-                 const struct pool_params p)
+                 const struct pool_params params)
 {
+    const struct pool_params *p = &params;
     index_t left = (index_t)get_global_id(0);
-    if (left >= p.items)
+    if (left >= p->items)
         return;
-    long to = (long)p.out_offset, from = (long)p.in_offset, first = 0;
+    long to = (long)p->out_offset, from = (long)p->in_offset, first = 0;
     offset_t start[3];
 #if HAS_INDICES
-    long index_to = (long)p.index_offset, plane_number = 0;
+    long index_to = (long)p->index_offset, plane_number = 0;
 #endif
     REPEAT(axis, 5)
     {
@@ -143,39 +203,22 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
             plane_number = at;
 #endif
         if (axis < 4)
-            DIVMOD(left, p.space, axis, at);
+            DIVMOD(left, p->space, axis, at);
         if (axis == 1)
             at = first = at * OUTPUTS;
-        to += at * p.out_strides[axis];
+        to += at * p->out_strides[axis];
 #if HAS_INDICES
-        index_to += at * p.index_strides[axis];
+        index_to += at * p->index_strides[axis];
 #endif
         if (axis < 3)
-            start[axis] = (offset_t)(at * p.stride[axis] - p.begin[axis]);
+            start[axis] = (offset_t)(at * p->stride[axis] - p->begin[axis]);
         else
-            from += at * p.in_strides[axis];
+            from += at * p->in_strides[axis];
     }
     float results[OUTPUTS];
     __global const float *plane = in + from;
 #if SQUARE_WINDOW
-    plane += start[2] * p.in_strides[2];
-    float rows[ROWS];
-    const offset_t last = (offset_t)p.lengths[1] - 1;
-    REPEAT(i, ROWS)
-    {
-        offset_t y = start[1] + (offset_t)i;
-        offset_t nearest = clamp(y, (offset_t)0, last);
-        float reduced = reduce_row(plane + nearest * p.in_strides[1], start[0],
-                                   (offset_t)p.lengths[0],
-                                   (offset_t)p.in_strides[0]);
-        rows[i] = y == nearest ? reduced : IDENTITY;
-    }
-    REPEAT(i, OUTPUTS)
-    {
-        results[i] = rows[i * SQUARE_STRIDE];
-        REPEAT(k, SQUARE_WINDOW - 1)
-        results[i] = combine(results[i], rows[i * SQUARE_STRIDE + k + 1]);
-    }
+    reduce_windows(results, plane, start, p);
 #else
     results[0] = IDENTITY;
 #if HAS_INDICES
@@ -187,12 +230,12 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
     LOOP_OVER_WINDOW(y, 1, start[1])
     {
         bool row_is_inside = IS_INSIDE(z, 2) && IS_INSIDE(y, 1);
-        offset_t row = z * (offset_t)p.in_strides[2] +
-                       y * (offset_t)p.in_strides[1];
+        offset_t row = z * (offset_t)p->in_strides[2] +
+                       y * (offset_t)p->in_strides[1];
         LOOP_OVER_WINDOW(x, 0, start[0])
         {
             bool is_inside = row_is_inside && IS_INSIDE(x, 0);
-            offset_t at = row + x * (offset_t)p.in_strides[0];
+            offset_t at = row + x * (offset_t)p->in_strides[0];
             float value = is_inside ? plane[at] : IDENTITY;
 #if IS_AVERAGE
             /* Kahan summation */
@@ -203,7 +246,7 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
             bool wins = is_inside &&
                         (where < 0 || is_greater(value, results[0]));
             long position =
-                ((long)z * p.lengths[1] + (long)y) * p.lengths[0] + (long)x;
+                ((long)z * p->lengths[1] + (long)y) * p->lengths[0] + (long)x;
             where = wins ? position : where;
             results[0] = wins ? value : results[0];
 #else
@@ -220,10 +263,24 @@ KERNEL void pool(__global float *out, INDICES __global const float *in,
                   POSITIONS_COUNTED(1, start[1] + (offset_t)i * STRIDE_Y);
 #endif
     REPEAT(i, OUTPUTS)
-    if (first + i < p.out_length)
-        out[to + i * p.out_strides[1]] = results[i];
+    if (first + i < p->out_length)
+        out[to + i * p->out_strides[1]] = results[i];
+#if IS_AVERAGE
+    /* A sum that is not finite may have overflowed. */
+    uint overflows = 0;
+    REPEAT(i, OUTPUTS)
+    overflows |= isfinite(results[i]) ? 0u : 1u << i;
+    _Pragma("unroll 1") for (uint i = 0; overflows >> i != 0; ++i)
+    {
+        offset_t y = start[1] + (offset_t)i * STRIDE_Y;
+        if ((overflows >> i & 1) != 0 && first + i < p->out_length)
+            out[to + i * p->out_strides[1]] =
+                scaled_sum(plane, start, y, p) /
+                (counted * POSITIONS_COUNTED(1, y)) * SCALE_UP;
+    }
+#endif
 #if HAS_INDICES
-    indices[index_to] = where < 0 ? -1 : plane_number * (long)p.volume + where;
+    indices[index_to] = where < 0 ? -1 : plane_number * (long)p->volume + where;
 #endif
 }
 #endif
