@@ -90,6 +90,24 @@ static void squares_read(const json_t *result, struct curve *out)
             curve_add(out, p[0], p[3]);
 }
 
+/* Adds a cell for a cost that the result lacks: "failed" if the device or this
+ * measurement failed, else "-". */
+static void cell_missing(struct table *table, const json_t *result,
+                         const char *name)
+{
+    const json_t *skipped = json_object_get(result, "skipped");
+    const size_t length = strlen(name);
+    bool failed = json_object_get(result, "error") != NULL;
+
+    /* Each text is "NAME: REASON". */
+    for (size_t i = 0; i < json_array_size(skipped); i++) {
+        const char *text = json_string_value(json_array_get(skipped, i));
+
+        failed |= strncmp(text, name, length) == 0 && text[length] == ':';
+    }
+    table_cell(table, failed ? "failed" : "-");
+}
+
 static double gemm_peak_gflops(const json_t *result)
 {
     double best = 0, p[4];
@@ -106,8 +124,10 @@ static void cell_scalar(struct table *table, const json_t *result,
         json_object_get(json_object_get(result, "scalars"), name);
     char text[TEXT_BYTES];
 
-    table_cell(table, "%s",
-               value == NULL ? "-" : text_ns(text, json_number_value(value)));
+    if (value == NULL)
+        cell_missing(table, result, name);
+    else
+        table_cell(table, "%s", text_ns(text, json_number_value(value)));
 }
 
 /* Adds a cell with the rate at the curve's largest size, or of GEMM. */
@@ -118,10 +138,10 @@ static void cell_rate(struct table *table, const json_t *result,
     char text[TEXT_BYTES];
 
     curve_read(result, name, &curve);
-    if (strcmp(name, "gemm") == 0)
+    if (strcmp(name, "gemm") == 0 && gemm_peak_gflops(result) > 0)
         table_cell(table, "%.0f GFLOP/s", gemm_peak_gflops(result));
     else if (curve.count == 0)
-        table_cell(table, "-");
+        cell_missing(table, result, name);
     else
         table_cell(table, "%s",
                    text_rate(text, curve.x[curve.count - 1],

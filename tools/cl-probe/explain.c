@@ -143,17 +143,18 @@ static json_t *explanation_json(struct question *q,
                                 const struct tandem_explanation *e)
 {
     json_t *candidates = json_array();
-    char chosen[DEVICE_NAME_BYTES] = "";
+    char chosen[DEVICE_NAME_BYTES];
+    /* If no device can run the operator, this is TANDEM_ANY_DEVICE. */
+    const bool found = device_name(q->context, e->chosen, chosen) == TANDEM_OK;
 
-    device_name(q->context, e->chosen, chosen);
     for (uint32_t i = 0; i < e->candidate_count; i++)
         json_array_append_new(candidates, candidate_json(q, &e->candidates[i]));
-    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:s, s:b, s:o}", "op",
+    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:s?, s:b, s:o}", "op",
                      q->options->op, "shape", q->options->shape, "resident",
                      q->options->resident ? q->options->resident : "host",
                      "elements", e->elements, "bytes", e->bytes, "chosen",
-                     chosen, "forced", e->forced != 0, "candidates",
-                     candidates);
+                     found ? chosen : NULL, "forced", e->forced != 0,
+                     "candidates", candidates);
 }
 
 static void explain_body(void *argument, struct child_link *link)
@@ -231,7 +232,10 @@ static void print_answer(const struct probe_options *options,
         row_candidate(&table, answer, json_array_get(candidates, i));
     table_print(&table, stdout);
     table_destroy(&table);
-    printf("\nchosen: %s%s\n", device_text(answer, "chosen"),
+    printf("\nchosen: %s%s\n",
+           json_is_null(json_object_get(answer, "chosen"))
+               ? "none, because no device can run it"
+               : device_text(answer, "chosen"),
            json_is_true(json_object_get(answer, "forced"))
                ? options->device != NULL ? " (--device says so)"
                                          : " (TANDEM_DEVICE says so)"
