@@ -221,6 +221,64 @@ def decoder_with_past(arguments):
 
 
 @case
+def batch_behind_sequence(arguments):
+    """An axis of a sequence that a Transpose moves to the front is no batch."""
+    tested = model([helper.make_node('Transpose', ['x'], ['a'], perm=[1, 0, 2]),
+                    helper.make_node('MatMul', ['a', 'w'], ['y'])],
+                   [('x', FLOAT, ['batch', 'time', 256])], 'y',
+                   [('w', weights(256, 256))])
+    check_taken(tested, [{'x': weights(2, 9, 256)}], 'x:1x128x256')
+
+
+@case
+def sizes_behind_other_nodes(arguments):
+    """Sizes behind a node that the provider does not serve (Shrink) follow from
+    the inputs of the model."""
+    tested = model([helper.make_node('MatMul', ['x', 'w'], ['a']),
+                    helper.make_node('Reshape', ['a', 's'], ['b']),
+                    helper.make_node('Shrink', ['b'], ['c'], lambd=0.1),
+                    helper.make_node('MatMul', ['c', 'w'], ['y'])],
+                   [('x', FLOAT, ['batch', 'time', 256])], 'y',
+                   [('w', weights(256, 256) / 16),
+                    ('s', numpy.array([-1, 256]))])
+    text = check_taken(tested, [{'x': weights(2, 9, 256)}])
+    assert text.count(': taken:') == 2, text
+    # Behind the convolutions, the image has 49 elements.
+    nodes = [helper.make_node('Conv', ['x0', 'w0'], ['x1'], strides=[32, 32]),
+             helper.make_node('Shrink', ['x1'], ['x2'], lambd=0.1),
+             helper.make_node('Exp', ['x2'], ['y'])]
+    tested = model(nodes, [('x0', FLOAT, ['n', 3, 'h', 'w'])], 'y',
+                   [('w0', weights(4, 3, 32, 32) / 64)])
+    text = check_taken(tested, [{'x0': weights(1, 3, 64, 64)}])
+    assert text.count(': taken:') == 1, text
+    assert text.count('left to ONNX Runtime') == 1, text
+
+
+@case
+def images_and_text(arguments):
+    """Images and texts have lengths of their own, as in CLIP."""
+    tested = model(
+        [helper.make_node('Conv', ['image', 'w'], ['a'], strides=[32, 32]),
+         helper.make_node('Reshape', ['a', 's'], ['b']),
+         helper.make_node('Add', ['b', 'position'], ['c']),
+         helper.make_node('ReduceMean', ['c'], ['d'], axes=[2]),
+         helper.make_node('Gather', ['words', 'ids'], ['e']),
+         helper.make_node('Add', ['e', 'place'], ['f']),
+         helper.make_node('ReduceMean', ['f'], ['g'], axes=[1]),
+         helper.make_node('MatMul', ['g', 'd'], ['y'])],
+        [('image', FLOAT, ['batch', 3, 'height', 'width']),
+         ('ids', INT64, ['texts', 'length'])], 'y',
+        [('w', weights(256, 3, 32, 32) / 64), ('s', numpy.array([0, 0, -1])),
+         ('position', weights(1, 256, 49)), ('words', weights(100, 256)),
+         ('place', weights(1, 77, 256))])
+    text = check_taken(tested, [
+        {'image': weights(1, 3, 224, 224),
+         'ids': numpy.arange(77).reshape(1, 77)}],
+        'image:1x3x224x224', 'ids:1x77')
+    assert text.count(': taken:') == 1, text
+
+
+@case
 def given_sizes(arguments):
     """The option and free-dimension overrides decide."""
     text = check_taken(_detector(), [], '1x3x320x320', shapes='x0:1x3x320x320')

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guesses what a model leaves open; see assumed_shapes.h.  Has no state; any
- * thread may call the functions. */
+/* Infers the shapes of a model for one guess of its open dimensions; see
+ * assumed_shapes.h.  Has no state; any thread may call the functions. */
 #include <config.h>
 
 #include "adapters/onnxruntime/assumed_shapes.h"
@@ -11,24 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of an input whose content is assumed. */
-#define MAX_CONTENT 8u
-
-union content {
-    int64_t i64[MAX_CONTENT];
-    int32_t i32[MAX_CONTENT];
-    float f32[MAX_CONTENT];
-};
-
-/* ---- properties of inputs ---- */
-
-/* ONNX Runtime reports rank 0 if it does not know the rank.  Integers of rank 0
- * are usually scalars. */
-static bool rank_is_open(const struct graph_value *value)
-{
-    return !value->has_shape ||
-           (value->rank == 0 && value->dtype == TANDEM_F32);
-}
+/* ---- properties of values ---- */
 
 /* Returns the first node that reads the value, and the number of the input. */
 static const struct graph_node *first_reader(const struct graph *graph,
@@ -45,25 +28,6 @@ static const struct graph_node *first_reader(const struct graph *graph,
     }
     *out_index = 0;
     return NULL;
-}
-
-/* Returns true if the axis is the first of several, or has the name of such an
- * axis. */
-static bool is_batch(const struct graph *graph, const struct graph_value *value,
-                     uint32_t axis)
-{
-    const char *name = value->dimension_names[axis];
-
-    if (axis == 0 && value->rank != 1)
-        return true;
-    for (uint32_t i = 0; i < graph->value_count && name != NULL; i++) {
-        const struct graph_value *other = &graph->values[i];
-
-        if (other->rank > 1 && other->dimension_names[0] != NULL &&
-            strcmp(other->dimension_names[0], name) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* Copies the shape that the option "shapes" gives to a value.  Returns the
@@ -166,96 +130,45 @@ static int64_t element_guess(const struct graph *graph,
                : length;
 }
 
-/* Sets the content of a short input of integers, or of a limit of Range. */
-static void assume_content(const struct graph *graph, int32_t index,
-                           int64_t length, struct lower_input *input,
-                           union content *content)
+/* Sets the content of a value of f32, i32 or i64. */
+static void content_set(struct assumed_value *value, const int64_t *numbers,
+                        uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (value->input.dtype == TANDEM_F32)
+            value->content.f32[i] = (float)numbers[i];
+        else if (value->input.dtype == TANDEM_I32)
+            value->content.i32[i] = (int32_t)numbers[i];
+        else
+            value->content.i64[i] = numbers[i];
+    }
+    value->input.content = &value->content;
+}
+
+/* Guesses the content of a short tensor of integers, or of a limit of Range.
+ * Returns the number of elements, or 0 if the content remains unknown. */
+static uint32_t guess_content(const struct graph *graph, int32_t index,
+                              int64_t length, struct assumed_value *value,
+                              int64_t out_numbers[MAX_ASSUMED_CONTENT])
 {
     uint32_t k;
     const struct graph_node *node = first_reader(graph, index, &k);
-    const int64_t count = input->rank == 0 ? 1 : input->shape[0];
+    const uint32_t dtype = value->input.dtype;
+    const int64_t count = value->input.rank == 0 ? 1 : value->input.shape[0];
 
-    if (node == NULL || node->outputs[0] == NO_VALUE || input->rank > 1 ||
-        count > (int64_t)MAX_CONTENT ||
-        (input->dtype == TANDEM_F32 && strcmp(node->type, "Range") != 0))
-        return;
-    for (uint32_t i = 0; i < (uint32_t)count; i++) {
-        const int64_t guess =
+    if (node == NULL || node->outputs[0] == NO_VALUE || value->input.rank > 1 ||
+        count > (int64_t)MAX_ASSUMED_CONTENT ||
+        (dtype == TANDEM_F32 ? strcmp(node->type, "Range") != 0
+                             : dtype != TANDEM_I32 && dtype != TANDEM_I64))
+        return 0;
+    for (uint32_t i = 0; i < (uint32_t)count; i++)
+        out_numbers[i] =
             element_guess(graph, node, k, i, (uint32_t)count, length);
-
-        if (input->dtype == TANDEM_F32)
-            content->f32[i] = (float)guess;
-        else if (input->dtype == TANDEM_I32)
-            content->i32[i] = (int32_t)guess;
-        else if (input->dtype == TANDEM_I64)
-            content->i64[i] = guess;
-        else
-            return;
-    }
-    input->content = content;
+    content_set(value, out_numbers, (uint32_t)count);
+    return (uint32_t)count;
 }
 
-/* ---- inputs ---- */
-
-static int64_t axis_length(const struct graph *graph,
-                           const struct provider_options *options,
-                           const struct assumption *assumption,
-                           const struct graph_value *value, uint32_t axis)
-{
-    const char *name = value->dimension_names[axis];
-    const int64_t given = given_length(graph, options, value, axis);
-
-    if (given >= 0)
-        return given;
-    if (is_batch(graph, value, axis))
-        return 1;
-    return assumption->empty_past && name != NULL &&
-                   strstr(name, "past") != NULL && strchr(name, '+') == NULL
-               ? 0
-               : assumption->length;
-}
-
-/* Sets the shape of an input.  Returns true if the model leaves it open. */
-static bool assume_shape(const struct graph *graph,
-                         const struct provider_options *options,
-                         const struct assumption *assumption, int32_t index,
-                         struct lower_input *input)
-{
-    const struct graph_value *value = &graph->values[index];
-    struct graph_value open = *value;
-    const uint32_t given = given_shape(options, value, input->shape);
-    bool is_open = rank_is_open(value);
-    uint32_t reader_index;
-    const struct graph_node *reader = first_reader(graph, index, &reader_index);
-
-    input->dtype = value->dtype;
-    input->rank = value->rank;
-    if (is_open && given > 0) {
-        input->rank = given;
-        return true;
-    }
-    if (is_open && reader != NULL && strcmp(reader->type, "Range") == 0) {
-        input->rank = 0;
-        return false;
-    }
-    if (is_open) {
-        input->rank = open.rank = assumption->rank;
-        fit_reader(graph, index, input); /* may change the rank */
-        open.rank = input->rank;
-        for (uint32_t k = 0; k < TANDEM_MAX_RANK; k++)
-            open.shape[k] = -1;
-    }
-    for (uint32_t k = 0; k < input->rank; k++) {
-        input->shape[k] = open.shape[k];
-        if (open.shape[k] >= 0)
-            continue;
-        is_open = true;
-        input->shape[k] = axis_length(graph, options, assumption, &open, k);
-    }
-    if (is_open && given == 0)
-        fit_reader(graph, index, input);
-    return is_open;
-}
+/* ---- texts ---- */
 
 /* Writes "1x3x224x224".  Open axes are question marks. */
 static void shape_print(char text[128], uint32_t rank, const int64_t *shape)
@@ -322,158 +235,320 @@ static void text_add(char text[256], const char *name,
         strcat(text, ";...");
 }
 
-bool assumption_lower(const struct graph *graph,
-                      const struct provider_options *options,
-                      const struct assumption *assumption, struct form *form,
-                      char text[256], uint32_t *out_failed, char problem[256])
-{
-    const size_t count = graph->input_count + 1;
-    struct lower_input *inputs = calloc(count, sizeof(inputs[0]));
-    union content *contents = calloc(count, sizeof(contents[0]));
-    bool *content_matters = calloc(count, sizeof(bool));
-    const struct graph_node *failed = NULL;
-    bool lowered = false;
+/* ---- inference ---- */
 
-    *out_failed = UINT32_MAX;
-    text[0] = '\0';
-    if (inputs == NULL || contents == NULL || content_matters == NULL) {
-        snprintf(problem, 256, "out of memory");
-        goto end;
-    }
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        if (assume_shape(graph, options, assumption, graph->inputs[i],
-                         &inputs[i]))
-            text_add(text, graph->values[graph->inputs[i]].name, &inputs[i]);
-        assume_content(graph, graph->inputs[i], assumption->length, &inputs[i],
-                       &contents[i]);
-    }
-    lowered =
-        lower_graph(graph, inputs, content_matters, form, &failed, problem);
-    if (!lowered && failed != NULL)
-        *out_failed = (uint32_t)(failed - graph->nodes);
-end:
-    free(inputs);
-    free(contents);
-    free(content_matters);
-    return lowered;
-}
-
-/* ---- assumptions ---- */
-
-/* Properties of the open dimensions of a group's inputs. */
-struct openness {
-    bool lengths, ranks, past;
-    bool known_tensor; /* an input has a known rank of at least 1 */
-    bool waveform;     /* one or two channels of samples */
-    uint32_t space;    /* axes of space: 3 for volumes, 2 for images, else 1 */
+struct inference {
+    const struct graph *graph;
+    const struct provider_options *options;
+    const struct assumption *assumption;
+    struct assumed_shapes *out;
+    struct lowering lowering;
 };
 
-/* Adds an input whose rank is known. */
-static void openness_add(const struct graph *graph,
-                         const struct graph_value *value, struct openness *out)
+/* Sets the shape of an input of the model. */
+static void guess_input(const struct inference *f, int32_t index)
 {
-    int64_t channels = 1;
-    uint32_t open_axes = 0;
+    const struct graph_value *value = &f->graph->values[index];
+    struct lower_input *input = &f->out->values[index].input;
+    struct graph_value open = *value;
+    const uint32_t given = given_shape(f->options, value, input->shape);
+    bool is_open = rank_is_open(value);
+    int64_t numbers[MAX_ASSUMED_CONTENT];
+    uint32_t k;
+    const struct graph_node *reader = first_reader(f->graph, index, &k);
 
-    out->known_tensor |= value->rank > 0;
-    for (uint32_t k = 0; k < value->rank; k++) {
-        const char *name = value->dimension_names[k];
+    input->dtype = value->dtype;
+    input->rank = value->rank;
+    if (is_open && given > 0) {
+        input->rank = given;
+    } else if (is_open && reader != NULL &&
+               strcmp(reader->type, "Range") == 0) {
+        input->rank = 0;
+        is_open = false;
+    } else {
+        if (is_open) {
+            input->rank = f->assumption->rank;
+            fit_reader(f->graph, index, input); /* may change the rank */
+            for (k = 0; k < TANDEM_MAX_RANK; k++)
+                open.shape[k] = -1;
+        }
+        open.rank = input->rank;
+        for (k = 0; k < input->rank; k++) {
+            const int64_t length = given_length(f->graph, f->options, &open, k);
 
-        if (k > 0 && k + 1 < value->rank)
-            channels *= value->shape[k];
-        if (value->shape[k] >= 0)
-            continue;
-        out->past |= name != NULL && strstr(name, "past") != NULL;
-        if (is_batch(graph, value, k))
-            continue;
-        open_axes++;
-        out->waveform &= k + 1 == value->rank && value->dtype == TANDEM_F32 &&
-                         channels >= 1 && channels <= 2 && value->rank <= 3;
+            is_open |= open.shape[k] < 0;
+            input->shape[k] =
+                open.shape[k] >= 0 ? open.shape[k]
+                : length >= 0
+                    ? length
+                    : assumption_length(f->graph, f->assumption, &open, k);
+        }
+        if (is_open && given == 0)
+            fit_reader(f->graph, index, input);
     }
-    out->lengths |= open_axes > 0;
-    if (value->rank >= 5 && open_axes >= 3)
-        out->space = 3;
-    else if (value->rank >= 4 && open_axes >= 2 && out->space < 2)
-        out->space = 2;
+    if (is_open)
+        text_add(f->out->text, value->name, input);
+    guess_content(f->graph, index, f->assumption->lengths[AXIS_OF_SEQUENCE],
+                  &f->out->values[index], numbers);
 }
 
-static void openness_find(const struct graph *graph, struct openness *out)
+/* Returns the inferred length of an axis of this name, or -1. */
+static int64_t named_length(const struct inference *f, const char *name)
 {
-    *out = (struct openness){.waveform = true, .space = 1};
-    for (uint32_t i = 0; i < graph->input_count; i++) {
-        const struct graph_value *value = &graph->values[graph->inputs[i]];
+    if (name == NULL || name[0] == '\0')
+        return -1;
+    for (uint32_t i = 0; i < f->graph->value_count; i++) {
+        const struct graph_value *value = &f->graph->values[i];
+        const struct operand *operand = &f->lowering.operands[i];
 
-        if (rank_is_open(value))
-            out->ranks = true;
-        else
-            openness_add(graph, value, out);
-    }
-    out->waveform &= out->lengths;
-    /* Masks of attention have two open axes, too. */
-    if (out->past)
-        out->space = 1;
-}
-
-struct lengths {
-    uint32_t count, typical;
-    int64_t values[16]; /* typical ones first */
-};
-
-/* Returns the lengths to try, if values of unknown rank have the given rank. */
-static const struct lengths *lengths_of(const struct openness *open,
-                                        uint32_t rank)
-{
-    /* Models often work for a single length, such as 77 tokens (CLIP), 3000
-     * frames (Whisper), or images of 320, 416 or 640 (YOLO). */
-    static const struct lengths sequence = {16,
-                                            2,
-                                            {128, 1024, 256, 512, 640, 64, 32,
-                                             224, 384, 77, 960, 2048, 3000,
-                                             16000, 16, 8}};
-    static const struct lengths wave = {
-        8, 1, {16000, 1024, 128, 640, 512, 256, 64, 32}};
-    static const struct lengths image = {
-        14,
-        2,
-        {224, 640, 256, 512, 320, 416, 384, 128, 1024, 64, 32, 480, 768, 299}};
-    static const struct lengths volume = {4, 2, {64, 128, 32, 256}};
-
-    if (open->waveform)
-        return &wave;
-    if (open->space == 3 || rank >= 5)
-        return &volume;
-    return open->space == 2 || rank == 4 ? &image : &sequence;
-}
-
-uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
-                          uint32_t *out_typical)
-{
-    static const uint32_t unknown[] = {4, 3, 2, 1, 0}, scalar[] = {0, 4, 3, 2};
-    const uint32_t *ranks;
-    uint32_t rank_count = 1, count = 0;
-    struct openness open;
-
-    openness_find(graph, &open);
-    /* Next to other tensors, rank 0 is rather a scalar than unknown. */
-    ranks = open.known_tensor ? scalar : unknown;
-    if (open.ranks)
-        rank_count = open.known_tensor ? 4 : 5;
-    *out_typical = 0;
-    for (uint32_t past = 0; past <= (open.past ? 1 : 0); past++) {
-        for (uint32_t r = 0; r < rank_count; r++) {
-            const struct lengths *lengths =
-                lengths_of(&open, open.ranks ? ranks[r] : 0);
-
-            if (count == 0)
-                *out_typical = lengths->typical;
-            for (uint32_t i = 0; i < lengths->count && count < MAX_ASSUMPTIONS;
-                 i++)
-                out[count++] = (struct assumption){
-                    .length = lengths->values[i],
-                    .rank = ranks[r],
-                    .empty_past = past > 0,
-                };
+        for (uint32_t k = 0; k < value->rank && operand->present &&
+                             operand->view.rank == value->rank;
+             k++) {
+            if (value->dimension_names[k] != NULL &&
+                strcmp(value->dimension_names[k], name) == 0)
+                return operand->view.shape[k];
         }
     }
-    return count;
+    return -1;
+}
+
+/* Returns the first input of the node that may have the shape of the value, or
+ * NULL. */
+static const struct operand *similar_input(const struct inference *f,
+                                           const struct graph_node *node,
+                                           const struct graph_value *value)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        const struct operand *operand;
+        bool fits;
+
+        if (node->inputs[i] == NO_VALUE)
+            continue;
+        operand = &f->lowering.operands[node->inputs[i]];
+        fits = operand->present && operand->dtype == value->dtype &&
+               f->graph->values[node->inputs[i]].constant == NULL &&
+               (rank_is_open(value) || operand->view.rank == value->rank);
+        for (uint32_t k = 0; fits && k < value->rank; k++)
+            fits = value->shape[k] < 0 ||
+                   value->shape[k] == operand->view.shape[k];
+        if (fits)
+            return operand;
+    }
+    return NULL;
+}
+
+/* Sets the shape of an output of a node that is not lowered: from what ONNX
+ * Runtime knows, from axes of the same names, from an input of the node, or as
+ * for inputs of the model. */
+static void guess_shape(const struct inference *f,
+                        const struct graph_node *node, int32_t index)
+{
+    const struct graph_value *value = &f->graph->values[index];
+    const struct operand *similar = similar_input(f, node, value);
+    struct lower_input *input = &f->out->values[index].input;
+    struct graph_value open = *value;
+    bool is_guess = false;
+
+    input->dtype = value->dtype;
+    input->rank = value->rank;
+    if (rank_is_open(value)) {
+        input->rank =
+            similar != NULL ? similar->view.rank : f->assumption->rank;
+        fit_reader(f->graph, index, input);
+        for (uint32_t k = 0; k < TANDEM_MAX_RANK; k++)
+            open.shape[k] = -1;
+        if (similar != NULL && similar->view.rank != input->rank)
+            similar = NULL;
+    }
+    open.rank = input->rank;
+    for (uint32_t k = 0; k < input->rank; k++) {
+        int64_t length = open.shape[k];
+
+        if (length < 0)
+            length = given_length(f->graph, f->options, &open, k);
+        if (length < 0)
+            length = named_length(f, open.dimension_names[k]);
+        if (length < 0 && similar != NULL)
+            length = similar->view.shape[k];
+        if (length < 0) {
+            is_guess = true;
+            length = assumption_length(f->graph, f->assumption, &open, k);
+        }
+        input->shape[k] = length;
+    }
+    if (is_guess) {
+        fit_reader(f->graph, index, input);
+        text_add(f->out->text, value->name, input);
+    }
+}
+
+/* Makes the operand of an output of a node that is not lowered.  The operand
+ * remains absent if that is not possible. */
+static void guess_output(struct inference *f, const struct graph_node *node,
+                         int32_t index)
+{
+    struct assumed_value *value;
+    struct operand operand;
+    int64_t numbers[MAX_ASSUMED_CONTENT];
+    uint32_t count;
+    bool made;
+
+    if (index == NO_VALUE || f->graph->values[index].dtype == 0)
+        return;
+    guess_shape(f, node, index);
+    value = &f->out->values[index];
+    count =
+        guess_content(f->graph, index, f->assumption->lengths[AXIS_OF_SEQUENCE],
+                      value, numbers);
+    if (count == 0) {
+        made = lower_new(&f->lowering, value->input.dtype, value->input.rank,
+                         value->input.shape, &operand);
+    } else if (value->input.dtype == TANDEM_F32) {
+        made =
+            lower_new_constant(&f->lowering, (double)numbers[0],
+                               value->input.rank, value->input.shape, &operand);
+    } else {
+        made =
+            lower_new_integers(&f->lowering, value->input.dtype,
+                               value->input.rank, value->input.shape, &operand);
+        if (made)
+            memcpy(operand.integers, numbers, count * sizeof(numbers[0]));
+    }
+    if (made)
+        f->lowering.operands[index] = operand;
+}
+
+static bool failure_add(struct assumed_shapes *out, uint32_t node,
+                        const char problem[256])
+{
+    const size_t count = out->failure_count + 1u;
+    struct assumed_failure *grown =
+        realloc(out->failures, count * sizeof(grown[0]));
+
+    if (grown == NULL)
+        return false;
+    out->failures = grown;
+    grown[out->failure_count].node = node;
+    memcpy(grown[out->failure_count++].problem, problem, 256);
+    return true;
+}
+
+static bool infer_nodes(struct inference *f)
+{
+    struct lowering *l = &f->lowering;
+
+    for (uint32_t i = 0; i < f->graph->node_count; i++) {
+        const struct graph_node *node = &f->graph->nodes[i];
+
+        l->node = node;
+        l->is_unknown = false;
+        if (node->op != NULL && lower_node(l))
+            continue;
+        if (l->form->arena.exhausted || (node->op != NULL && !l->is_unknown &&
+                                         !failure_add(f->out, i, l->problem)))
+            return false;
+        for (uint32_t k = 0; k < node->output_count; k++)
+            guess_output(f, node, node->outputs[k]);
+    }
+    return true;
+}
+
+/* Copies the shapes, and short contents of integers, of the operands. */
+static void record_values(const struct inference *f)
+{
+    for (uint32_t i = 0; i < f->graph->value_count; i++) {
+        const struct operand *operand = &f->lowering.operands[i];
+        struct assumed_value *value = &f->out->values[i];
+
+        value->known = operand->present;
+        if (!operand->present || value->input.content != NULL)
+            continue;
+        value->input.dtype = operand->dtype;
+        value->input.rank = operand->view.rank;
+        memcpy(value->input.shape, operand->view.shape,
+               sizeof(value->input.shape));
+        if (operand->integers != NULL && operand->dtype != TANDEM_F32 &&
+            (operand->dtype == TANDEM_I32 || operand->dtype == TANDEM_I64) &&
+            operand_elements(operand) <= (int64_t)MAX_ASSUMED_CONTENT)
+            content_set(value, operand->integers,
+                        (uint32_t)operand_elements(operand));
+    }
+}
+
+bool assumed_shapes_infer(const struct graph *graph,
+                          const struct provider_options *options,
+                          const struct assumption *assumption,
+                          struct assumed_shapes *out)
+{
+    struct form form = {.storages = NULL};
+    struct inference f = {
+        .graph = graph,
+        .options = options,
+        .assumption = assumption,
+        .out = out,
+        .lowering = {.graph = graph, .form = &form},
+    };
+    struct lower_input *inputs =
+        calloc(graph->input_count + 1u, sizeof(inputs[0]));
+    bool inferred = false;
+
+    *out = (struct assumed_shapes){
+        .values = calloc(graph->value_count + 1u, sizeof(out->values[0])),
+    };
+    f.lowering.inputs = inputs;
+    f.lowering.content_matters = calloc(graph->input_count + 1u, sizeof(bool));
+    if (inputs != NULL && out->values != NULL &&
+        f.lowering.content_matters != NULL) {
+        for (uint32_t i = 0; i < graph->input_count; i++) {
+            guess_input(&f, graph->inputs[i]);
+            inputs[i] = out->values[graph->inputs[i]].input;
+        }
+        inferred = lower_begin(&f.lowering) && infer_nodes(&f);
+    }
+    if (inferred)
+        record_values(&f);
+    else
+        assumed_shapes_free(out);
+    form_free(&form);
+    free(inputs);
+    free(f.lowering.content_matters);
+    return inferred;
+}
+
+void assumed_shapes_free(struct assumed_shapes *shapes)
+{
+    free(shapes->values);
+    free(shapes->failures);
+    *shapes = (struct assumed_shapes){.values = NULL};
+}
+
+bool assumed_shapes_lower(const struct assumed_shapes *shapes,
+                          const struct graph *part, struct form *form,
+                          uint32_t *out_failed, char problem[256])
+{
+    struct lower_input *inputs =
+        calloc(part->input_count + 1u, sizeof(inputs[0]));
+    bool *content_matters = calloc(part->input_count + 1u, sizeof(bool));
+    const struct graph_node *failed = NULL;
+    bool lowered = false, known = true;
+
+    *out_failed = UINT32_MAX;
+    for (uint32_t i = 0; inputs != NULL && known && i < part->input_count;
+         i++) {
+        inputs[i] = shapes->values[part->inputs[i]].input;
+        known = shapes->values[part->inputs[i]].known;
+        if (!known)
+            snprintf(problem, 256, "the shape of \"%.100s\" is not known",
+                     part->values[part->inputs[i]].name);
+    }
+    if (inputs == NULL || content_matters == NULL)
+        snprintf(problem, 256, "out of memory");
+    else if (known)
+        lowered =
+            lower_graph(part, inputs, content_matters, form, &failed, problem);
+    if (failed != NULL)
+        *out_failed = (uint32_t)(failed - part->nodes);
+    free(inputs);
+    free(content_matters);
+    return lowered;
 }

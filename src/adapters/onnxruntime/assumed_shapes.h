@@ -1,36 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes and contents that a group's inputs are assumed to have when the
- * provider decides whether to take the group. */
+/* Shapes and short contents of all tensors of a model under one assumption. The
+ * provider decides with them whether to take a group of nodes. */
 #ifndef TANDEM_ONNXRUNTIME_ASSUMED_SHAPES_H
 #define TANDEM_ONNXRUNTIME_ASSUMED_SHAPES_H
 
+#include "adapters/onnxruntime/assumptions.h"
 #include "adapters/onnxruntime/lower.h"
 #include "adapters/onnxruntime/options.h"
 
-/* One guess for everything that the model leaves open. */
-struct assumption {
-    int64_t length;  /* of open axes except batch axes, which have length 1 */
-    uint32_t rank;   /* of f32 values whose rank is unknown */
-    bool empty_past; /* axes with "past" in their names have length 0 */
+/* Elements of a tensor whose content is assumed. */
+#define MAX_ASSUMED_CONTENT 8u
+
+struct assumed_value {
+    bool known; /* the shape is known */
+    struct lower_input input;
+    union {
+        int64_t i64[MAX_ASSUMED_CONTENT];
+        int32_t i32[MAX_ASSUMED_CONTENT];
+        float f32[MAX_ASSUMED_CONTENT];
+    } content;
 };
 
-#define MAX_ASSUMPTIONS 128u
+/* A node that the provider serves, but not with these shapes. */
+struct assumed_failure {
+    uint32_t node;
+    char problem[256];
+};
 
-/* Lists the assumptions to try, typical ones first.  Sets *out_typical to the
- * number of typical ones.  Returns the number of assumptions, at most
- * MAX_ASSUMPTIONS and at least 1. */
-uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
-                          uint32_t *out_typical);
+struct assumed_shapes {
+    struct assumed_value *values; /* one for each value of the graph */
+    struct assumed_failure *failures;
+    uint32_t failure_count;
+    /* The shapes that were guessed, in the syntax of the option "shapes", or ""
+     * if nothing is open. */
+    char text[256];
+};
 
-/* Makes a form under the assumption, which the caller releases with
- * form_free().  Writes the shapes of open inputs to `text`, in the syntax of
- * the option "shapes"; `text` is empty if no input is open.  On failure sets
- * *out_failed to the number of the node that cannot run, or to UINT32_MAX, and
- * explains the failure in `problem`. */
-bool assumption_lower(const struct graph *graph,
-                      const struct provider_options *options,
-                      const struct assumption *assumption, struct form *form,
-                      char text[256], uint32_t *out_failed, char problem[256]);
+/* Infers the shapes under the assumption.  Outputs of nodes that the provider
+ * does not serve are guessed.  The caller releases *out, which is empty if the
+ * function fails because memory is exhausted. */
+bool assumed_shapes_infer(const struct graph *graph,
+                          const struct provider_options *options,
+                          const struct assumption *assumption,
+                          struct assumed_shapes *out);
+/* Accepts an empty struct. */
+void assumed_shapes_free(struct assumed_shapes *shapes);
+
+/* Makes a form of a part of the graph, which the caller releases with
+ * form_free().  On failure sets *out_failed to the number of the node that
+ * cannot run, or to UINT32_MAX, and explains the failure in `problem`. */
+bool assumed_shapes_lower(const struct assumed_shapes *shapes,
+                          const struct graph *part, struct form *form,
+                          uint32_t *out_failed, char problem[256]);
 
 /* Checks an entry of the option "shapes" against the model's graph.  Returns
  * false, with a message, if no value of the graph can have this name and

@@ -16,8 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often nodes that cannot run are removed from groups. */
-#define MAX_SPLITS 64u
+/* How often nodes that no device supports are removed from groups. */
+#define MAX_SPLITS 16u
+/* Sizes of open dimensions for which times are predicted. */
+#define MAX_TYPICAL 2u
 
 /* A group of nodes of the model, in ascending order. */
 struct group {
@@ -109,6 +111,88 @@ static bool group_does_work(const struct graph *graph,
     return false;
 }
 
+/* ---- shapes ---- */
+
+/* The shapes of the model at typical sizes at which it can run. */
+struct model_shapes {
+    struct assumed_shapes items[MAX_TYPICAL];
+    uint32_t count;
+};
+
+static void model_shapes_free(struct model_shapes *shapes)
+{
+    for (uint32_t i = 0; i < shapes->count; i++)
+        assumed_shapes_free(&shapes->items[i]);
+    shapes->count = 0;
+}
+
+/* Leaves the nodes that fail to ONNX Runtime. */
+static void drop_failures(struct runtime *runtime,
+                          const struct provider_options *options,
+                          const struct assumed_shapes *shapes,
+                          struct graph *graph)
+{
+    for (uint32_t i = 0; i < shapes->failure_count; i++) {
+        struct graph_node *node = &graph->nodes[shapes->failures[i].node];
+
+        report_write(
+            runtime, options, "node \"%s\" is left to ONNX Runtime: %s%s%s",
+            node->name, shapes->failures[i].problem,
+            shapes->text[0] != '\0' ? "; assumed shapes " : "", shapes->text);
+        node->op = NULL;
+    }
+}
+
+/* Finds the first sizes at which all nodes can run.  If there are none, takes
+ * the size at which the fewest nodes fail and leaves these to ONNX Runtime.
+ * Returns false if memory is exhausted. */
+static bool model_shapes_find(struct runtime *runtime,
+                              const struct provider_options *options,
+                              struct graph *graph, struct model_shapes *out)
+{
+    struct assumption assumptions[MAX_ASSUMPTIONS];
+    uint32_t typical;
+    const uint32_t count = assumptions_list(graph, assumptions, &typical);
+    struct assumed_shapes best = {.values = NULL};
+    bool is_open = true;
+
+    *out = (struct model_shapes){.count = 0};
+    for (uint32_t i = 0; i < count && is_open && out->count < typical; i++) {
+        struct assumed_shapes shapes;
+
+        if (!assumed_shapes_infer(graph, options, &assumptions[i], &shapes)) {
+            assumed_shapes_free(&best);
+            model_shapes_free(out);
+            return false;
+        }
+        /* If nothing is open, all assumptions are equal. */
+        is_open = shapes.text[0] != '\0';
+        if (shapes.failure_count == 0) {
+            out->items[out->count++] = shapes;
+        } else if (best.values == NULL ||
+                   shapes.failure_count < best.failure_count) {
+            assumed_shapes_free(&best);
+            best = shapes;
+        } else {
+            assumed_shapes_free(&shapes);
+        }
+    }
+    if (out->count > 0) {
+        assumed_shapes_free(&best);
+        return true;
+    }
+    drop_failures(runtime, options, &best, graph);
+    out->items[out->count++] = best;
+    return true;
+}
+
+/* ---- predictions ---- */
+
+static const struct form_cost no_cost = {
+    .device = TANDEM_ANY_DEVICE,
+    .partial_device = TANDEM_ANY_DEVICE,
+};
+
 /* Returns true if the first prediction is better than the second. */
 static bool cost_is_better(const struct form_cost *a, const struct form_cost *b)
 {
@@ -117,74 +201,59 @@ static bool cost_is_better(const struct form_cost *a, const struct form_cost *b)
     return a->device_ns * b->cpu_ns < b->device_ns * a->cpu_ns;
 }
 
-/* Finds the first typical assumption under which a device is predicted to win,
- * or else the one under which it comes closest; if the group cannot run at
- * typical sizes, the first size at which it can. `part` is the group's graph.
- * Sets out_impossible[i] to true for nodes without which a prediction may be
- * possible: those that no device supports, or, if the group never runs, the
- * node at which most assumptions fail. */
+/* Predicts the times of a group for the shapes of which the device wins, or
+ * else comes closest. `part` is the group's graph. If there is no prediction
+ * because of single nodes, sets out_impossible[i] to true for them: those that
+ * no device supports, or the first one that cannot be lowered. */
 static void predict(struct runtime *runtime,
                     const struct provider_options *options,
-                    const struct graph *part, struct group *group,
-                    bool *out_impossible)
+                    const struct model_shapes *shapes, const struct graph *part,
+                    struct group *group, bool *out_impossible)
 {
-    struct assumption assumptions[MAX_ASSUMPTIONS];
-    uint32_t typical, failed, farthest = UINT32_MAX;
-    const uint32_t count = assumptions_list(part, assumptions, &typical);
     struct form_cost *best = &group->cost;
-    bool found = false;
 
-    for (uint32_t i = 0; i < count && (i < typical || !found); i++) {
-        struct form_cost cost;
+    for (uint32_t i = 0; i < shapes->count; i++) {
+        struct form_cost cost = no_cost;
         struct form form;
-        char text[256], problem[256];
+        uint32_t failed;
 
-        if (!assumption_lower(part, options, &assumptions[i], &form, text,
-                              &failed, problem)) {
-            if (failed != UINT32_MAX && !found &&
-                (farthest == UINT32_MAX || failed >= farthest)) {
-                farthest = failed;
-                memcpy(best->reason, problem, sizeof(problem));
-            }
-            continue;
+        if (assumed_shapes_lower(&shapes->items[i], part, &form, &failed,
+                                 cost.reason)) {
+            form_cost_predict(runtime->context, options, &form, &cost);
+            if (i == 0 && cost.partial_device != TANDEM_ANY_DEVICE)
+                form_cost_mark_unsupported(runtime->context, options, &form,
+                                           part, cost.partial_device,
+                                           out_impossible);
+            form_free(&form);
+        } else if (i == 0 && failed != UINT32_MAX) {
+            out_impossible[failed] = true;
         }
-        form_cost_predict(runtime->context, options, &form, &cost);
-        if (!found && cost.partial_device != TANDEM_ANY_DEVICE)
-            form_cost_mark_unsupported(runtime->context, options, &form, part,
-                                       cost.partial_device, out_impossible);
-        form_free(&form);
-        if (!found || cost_is_better(&cost, best)) {
+        if (i == 0 || cost_is_better(&cost, best)) {
             *best = cost;
-            memcpy(group->assumed, text, sizeof(text));
+            memcpy(group->assumed, shapes->items[i].text,
+                   sizeof(group->assumed));
         }
-        found = true;
         if (best->reason[0] == '\0' && best->device_ns < best->cpu_ns)
             break;
-        if (text[0] == '\0')
-            break; /* nothing is open, so all assumptions are equal */
     }
-    if (!found && farthest != UINT32_MAX)
-        out_impossible[farthest] = true;
-    if (!found && best->reason[0] == '\0')
-        snprintf(best->reason, sizeof(best->reason), "it cannot be planned");
 }
 
 /* Predicts the times of a group.  Returns true if the group can have no
  * prediction because of single nodes, which are then left to ONNX Runtime. */
 static bool group_predict(struct runtime *runtime,
                           const struct provider_options *options,
+                          const struct model_shapes *shapes,
                           struct graph *graph, struct group *group)
 {
     bool *impossible = calloc(group->count + 1, sizeof(bool));
     struct graph part = {.nodes = NULL};
     bool split = false;
 
-    group->cost = (struct form_cost){.device = TANDEM_ANY_DEVICE,
-                                     .partial_device = TANDEM_ANY_DEVICE};
+    group->cost = no_cost;
     if (impossible != NULL &&
         graph_extract(&part, graph, group->nodes, group->count)) {
         graph_fuse(&part);
-        predict(runtime, options, &part, group, impossible);
+        predict(runtime, options, shapes, &part, group, impossible);
         graph_free(&part);
     } else {
         snprintf(group->cost.reason, sizeof(group->cost.reason),
@@ -315,6 +384,7 @@ static void keep_predictions(const struct groups *from, struct groups *to)
  * memory is exhausted. */
 static bool groups_predict(struct runtime *runtime,
                            const struct provider_options *options,
+                           const struct model_shapes *shapes,
                            struct graph *graph, struct partition *partition,
                            struct groups *groups)
 {
@@ -326,7 +396,8 @@ static bool groups_predict(struct runtime *runtime,
             struct group *group = &groups->items[i];
 
             if (!group->predicted && group_does_work(graph, group))
-                changed |= group_predict(runtime, options, graph, group);
+                changed |=
+                    group_predict(runtime, options, shapes, graph, group);
         }
         if (!changed || splits == MAX_SPLITS)
             return true;
@@ -339,6 +410,25 @@ static bool groups_predict(struct runtime *runtime,
         if (groups->items == NULL)
             return false;
     }
+}
+
+/* Makes the groups.  With claim=cost, also predicts their times. */
+static bool groups_find(struct runtime *runtime,
+                        const struct provider_options *options,
+                        struct graph *graph, struct partition *partition,
+                        struct groups *groups)
+{
+    const bool by_cost = options->claim == CLAIM_BY_COST;
+    struct model_shapes shapes = {.count = 0};
+    bool ok =
+        (!by_cost || model_shapes_find(runtime, options, graph, &shapes)) &&
+        partition_make(graph, partition) &&
+        groups_make(graph, partition, groups) &&
+        (!by_cost ||
+         groups_predict(runtime, options, &shapes, graph, partition, groups));
+
+    model_shapes_free(&shapes);
+    return ok;
 }
 
 /* Sets *out to false for a branch of If in ONNX Runtime 1.23, which gives the
@@ -397,7 +487,7 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
                               struct OrtEpGraphSupportInfo *info)
 {
     struct graph graph;
-    struct partition partition;
+    struct partition partition = {.group = NULL};
     struct groups groups = {.items = NULL};
     bool can_take;
     struct OrtStatus *status = can_take_nodes(runtime, ort_graph, &can_take);
@@ -413,10 +503,7 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
         return status;
     }
     operators_assign(&graph);
-    if (!partition_make(&graph, &partition) ||
-        !groups_make(&graph, &partition, &groups) ||
-        (options->claim == CLAIM_BY_COST &&
-         !groups_predict(runtime, options, &graph, &partition, &groups)))
+    if (!groups_find(runtime, options, &graph, &partition, &groups))
         status = runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
     else if (host_can_mix(runtime, options, &graph, &partition))
         status = claim_groups(runtime, options, &graph, &groups, info);

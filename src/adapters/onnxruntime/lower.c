@@ -37,6 +37,12 @@ static bool out_of_memory(struct lowering *l)
     return lower_fail(l, "out of memory");
 }
 
+static bool content_unknown(struct lowering *l)
+{
+    l->is_unknown = true;
+    return lower_fail(l, "the content of an input is not known in advance");
+}
+
 /* ---- operands ---- */
 
 int64_t operand_elements(const struct operand *operand)
@@ -135,7 +141,7 @@ const int64_t *lower_integers(struct lowering *l, struct operand *operand,
     }
     content = operand_content(l, operand);
     if (content == NULL || !view_is_contiguous(&operand->view)) {
-        lower_fail(l, "the content of an input is not known in advance");
+        content_unknown(l);
         return NULL;
     }
     operand->integers =
@@ -165,7 +171,7 @@ const float *lower_reals(struct lowering *l, struct operand *operand,
         return NULL;
     }
     if (content == NULL || !view_is_contiguous(&operand->view)) {
-        lower_fail(l, "the content of an input is not known in advance");
+        content_unknown(l);
         return NULL;
     }
     return (const float *)content + operand->view.first_element;
@@ -582,9 +588,12 @@ bool lower_output(struct lowering *l, uint32_t index,
 
 /* ---- whole graphs ---- */
 
-/* Creates the operands of inputs and constants. */
-static bool operands_init(struct lowering *l)
+bool lower_begin(struct lowering *l)
 {
+    l->operands = arena_allocate(&l->form->arena, l->graph->value_count + 1,
+                                 sizeof(l->operands[0]));
+    if (l->operands == NULL)
+        return out_of_memory(l);
     for (uint32_t i = 0; i < l->graph->value_count; i++) {
         const struct graph_value *value = &l->graph->values[i];
         struct operand *operand = &l->operands[i];
@@ -655,9 +664,7 @@ static bool content_is_known(const struct lowering *l,
            view_is_contiguous(&operand->view);
 }
 
-/* Lowers the node, or evaluates it now if it computes integers from known
- * ones. */
-static bool lower_node(struct lowering *l)
+bool lower_node(struct lowering *l)
 {
     const struct graph_node *node = l->node;
     bool known = node_computes_integers(l->graph, node);
@@ -669,15 +676,17 @@ static bool lower_node(struct lowering *l)
 
         if (operand == NULL)
             continue;
-        if (!operand->present)
+        if (!operand->present) {
+            l->is_unknown = true;
             return lower_fail(l, "input %" PRIu32 " has no value", i);
+        }
         known = known &&
                 (node->op->rule == RULE_SHAPE || content_is_known(l, operand));
     }
     if (known)
         return node->op->evaluate(l);
     if (!node_runs_on_device(l->graph, node))
-        return lower_fail(l, "the content of an input is not known in advance");
+        return content_unknown(l);
     return node->op->lower(l);
 }
 
@@ -731,10 +740,7 @@ bool lower_graph(const struct graph *graph, const struct lower_input *inputs,
     if (out_failed != NULL)
         *out_failed = NULL;
     *form = (struct form){.storages = NULL};
-    l.operands = arena_allocate(&form->arena, graph->value_count + 1,
-                                sizeof(l.operands[0]));
-    if ((l.operands == NULL && !out_of_memory(&l)) || !operands_init(&l) ||
-        !lower_nodes(&l) || !outputs_init(&l) ||
+    if (!lower_begin(&l) || !lower_nodes(&l) || !outputs_init(&l) ||
         (!form_assign_slots(form) && !out_of_memory(&l))) {
         memcpy(problem, l.problem, sizeof(l.problem));
         if (out_failed != NULL)

@@ -39,6 +39,9 @@ struct lowering {
     /* Set to true for inputs whose content decides about the form. */
     bool *content_matters;
     char problem[256]; /* why lowering failed */
+    /* Set to true if lowering failed because a content or shape is not known.
+     */
+    bool is_unknown;
 };
 
 /* Makes a form.  On failure returns false, explains it in `problem`, and leaves
@@ -50,6 +53,13 @@ struct lowering {
 bool lower_graph(const struct graph *graph, const struct lower_input *inputs,
                  bool *content_matters, struct form *form,
                  const struct graph_node **out_failed, char problem[256]);
+
+/* Creates the operands of inputs and constants.  Returns false, with a problem,
+ * on failure. */
+bool lower_begin(struct lowering *l);
+/* Lowers the node l->node, or evaluates it now if it computes integers from
+ * known ones.  Returns false, with a problem, on failure. */
+bool lower_node(struct lowering *l);
 
 /* ---- for the functions of operators ------------------------------------- */
 
