@@ -80,7 +80,8 @@
  *   TANDEM_PLUGIN_PATH    directories to search before the installed one
  *   TANDEM_DEVICE         runs everything on this device ("cpu", "opencl",
  *                         "opencl:1"), like tandem_context_force_device; a
- *                         device that does not exist is an error
+ *                         device that does not exist is an error; with "cpu",
+ *                         only the CPU plugin is loaded
  *   TANDEM_BACKENDS       names of the backends to load, separated by commas
  *                         (default: all)
  *   TANDEM_PROFILE_DIR    directory of the profiles, before the defaults
@@ -173,6 +174,11 @@ struct tandem_context_options {
      * the device. 0: TANDEM_HANG_TIMEOUT_SECONDS; UINT32_MAX: no limit. */
     uint32_t hang_timeout_ms;
     uint32_t reserved;
+    /* Names of the backends to load, separated by commas. Other plugins and
+     * their libraries are not loaded. If NULL: TANDEM_BACKENDS, or else only
+     * the CPU plugin if the device of the options or of TANDEM_DEVICE is "cpu",
+     * or else all. A name that no plugin has is logged. */
+    const char *backends;
 };
 
 /* Minimum struct_size of the structs that the caller fills. It covers the

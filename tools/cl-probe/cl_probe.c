@@ -58,10 +58,9 @@ enum tandem_status probe_context(const struct probe_options *options,
         .open_keys = keys + first,
         .open_values = values + first,
         .open_count = (options->system != NULL ? 3 : 1) - first,
+        .backends = backends,
     };
 
-    if (backends != NULL)
-        setenv("TANDEM_BACKENDS", backends, 1);
     return tandem_context_create(&context, out_context);
 }
 

@@ -45,6 +45,9 @@ struct tandem_context {
     char host_cpu[128]; /* CPU model name */
     struct open_pair *open_pairs;
     uint32_t open_count;
+    /* Names of the plugins to load, separated by commas, or NULL for all. */
+    char *backends_option;
+    const char *backends_setting; /* what set backends_option, for messages */
     uint64_t hang_timeout_ns; /* or TANDEM_TIMEOUT_INFINITE */
 
     pthread_mutex_t mutex;

@@ -115,6 +115,26 @@ static const char *num_threads_read(const struct tandem_context *context)
     return NULL;
 }
 
+/* Returns the list of the plugins to load, or NULL for all, and stores the name
+ * of its source.  context->forced_name must be set. */
+static const char *backends_read(struct tandem_context *context,
+                                 const struct tandem_context_options *options)
+{
+    const char *list = environment_get("TANDEM_BACKENDS");
+
+    context->backends_setting = "TANDEM_BACKENDS";
+    if (options->backends != NULL) {
+        context->backends_setting = "the option backends";
+        return options->backends;
+    }
+    if (list != NULL || context->forced_name == NULL ||
+        strcmp(context->forced_name, "cpu") != 0)
+        return list;
+    /* Load no GPU libraries for a program that uses only the CPU. */
+    context->backends_setting = "the device cpu";
+    return "cpu";
+}
+
 /* Returns the level that TANDEM_LOG names, 0 for "none", or TANDEM_LOG_WARNING
  * if TANDEM_LOG is unset or has another value. */
 static uint32_t log_level_read(void)
@@ -190,6 +210,8 @@ context_options_apply(struct tandem_context *context,
     }
     hang_timeout_read(context, options);
     if (!text_duplicate(&context->forced_name, device) ||
+        !text_duplicate(&context->backends_option,
+                        backends_read(context, options)) ||
         !text_duplicate(&context->profile_path, profiles) ||
         !text_duplicate(&context->num_threads, num_threads_read(context)) ||
         !open_pairs_copy(context, options))
@@ -208,4 +230,5 @@ void context_options_free(struct tandem_context *context)
     free(context->profile_path);
     free(context->num_threads);
     free(context->forced_name);
+    free(context->backends_option);
 }

@@ -85,14 +85,18 @@ thread_start_state(struct affinity_mask *out_found)
                                                       : THREADS_REFUSED;
 }
 
-/* Returns true if TANDEM_BACKENDS, a list of plugin names separated by commas,
- * is not set or contains `name`. */
-static bool backend_is_enabled(const char *name, size_t length)
-{
-    const char *list = environment_get("TANDEM_BACKENDS");
+/* State of a search for plugins in several directories. */
+struct plugin_search {
+    struct tandem_context *context;
+    /* Names of all plugins that were found, also of those that are not loaded,
+     * separated by commas.  Names that do not fit are missing. */
+    char found[2048];
+};
 
-    if (list == NULL)
-        return true;
+/* Returns true if `list`, names that are separated by commas, contains the
+ * first `length` bytes of `name`. */
+static bool list_contains(const char *list, const char *name, size_t length)
+{
     for (;;) {
         const size_t part = strcspn(list, ",");
 
@@ -256,18 +260,29 @@ static void plugin_load(struct tandem_context *context, int directory,
     }
 }
 
-static bool is_plugin_name(const char *name, void *user)
+/* Returns true if `file`, a name in a directory, is that of a plugin to load.
+ * `user` is the search, to which the function adds the name of the plugin. */
+static bool is_plugin_wanted(const char *file, void *user)
 {
-    const size_t length = strlen(name);
+    struct plugin_search *search = user;
+    const char *list = search->context->backends_option, *name = file + 7;
+    const size_t file_length = strlen(file), used = strlen(search->found);
+    size_t length;
 
-    (void)user;
-    return strncmp(name, "tandem-", 7) == 0 && length > 10 &&
-           strcmp(name + length - 3, ".so") == 0 &&
-           backend_is_enabled(name + 7, length - 10);
+    if (strncmp(file, "tandem-", 7) != 0 || file_length <= 10 ||
+        strcmp(file + file_length - 3, ".so") != 0)
+        return false;
+    length = file_length - 10;
+    if (!list_contains(search->found, name, length) &&
+        used + length + 2 <= sizeof(search->found))
+        snprintf(search->found + used, sizeof(search->found) - used, "%s%.*s",
+                 used == 0 ? "" : ",", (int)length, name);
+    return list == NULL || list_contains(list, name, length);
 }
 
-static void directory_load(struct tandem_context *context, const char *path)
+static void directory_load(struct plugin_search *search, const char *path)
 {
+    struct tandem_context *context = search->context;
     char file[PATH_BYTES], why[SECURE_WHY_BYTES];
     struct directory_names found;
     const int directory = secure_directory_open(path, SECURE_READ, why);
@@ -282,7 +297,7 @@ static void directory_load(struct tandem_context *context, const char *path)
                                    "no plugins from %s: %s", path, why);
         return;
     }
-    if (!directory_list(directory, is_plugin_name, NULL, &found))
+    if (!directory_list(directory, is_plugin_wanted, search, &found))
         context_add_load_error(context, TANDEM_LOG_WARNING,
                                "%s: the directory could not be read completely",
                                path);
@@ -299,8 +314,9 @@ static void directory_load(struct tandem_context *context, const char *path)
 
 /* Loads the plugins in the directories in `list`, which are separated by
  * colons.  `list` may be NULL. */
-static void list_load(struct tandem_context *context, const char *list)
+static void list_load(struct plugin_search *search, const char *list)
 {
+    struct tandem_context *context = search->context;
     char path[PATH_BYTES];
 
     while (list != NULL) {
@@ -317,7 +333,7 @@ static void list_load(struct tandem_context *context, const char *list)
         } else {
             memcpy(path, list, length);
             path[length] = '\0';
-            directory_load(context, path);
+            directory_load(search, path);
         }
         list = end != NULL ? end + 1 : NULL;
     }
@@ -337,25 +353,60 @@ static void cpu_plugin_move_first(struct tandem_context *context)
     }
 }
 
+/* Logs each name in the list of backends to load that no plugin has. */
+static void unknown_backends_log(const struct plugin_search *search)
+{
+    const struct tandem_context *context = search->context;
+    const char *list = context->backends_option;
+
+    while (list != NULL) {
+        const size_t length = strcspn(list, ",");
+
+        if (!list_contains(search->found, list, length))
+            log_message(&context->log, TANDEM_LOG_WARNING,
+                        "%s: there is no plugin \"%.*s\"; expected names "
+                        "from: %s",
+                        context->backends_setting,
+                        length < 64 ? (int)length : 64, list, search->found);
+        list = list[length] == ',' ? list + length + 1 : NULL;
+    }
+}
+
+static enum tandem_status no_plugin_error(const struct plugin_search *search)
+{
+    const struct tandem_context *context = search->context;
+
+    if (context->load_error_count > 0)
+        return last_error_set(TANDEM_NO_DEVICE,
+                              "no backend plugin could be loaded: %s",
+                              context->load_errors[0]);
+    if (search->found[0] != '\0' && context->backends_option != NULL)
+        return last_error_set(
+            TANDEM_NO_DEVICE,
+            "no backend plugin is loaded: %s \"%.64s\" names none of: %.300s",
+            context->backends_setting, context->backends_option, search->found);
+    return last_error_set(TANDEM_NO_DEVICE,
+                          "no backend plugin was found in TANDEM_PLUGIN_PATH "
+                          "or in " PLUGINDIR);
+}
+
 enum tandem_status plugins_load(struct tandem_context *context,
                                 const char *option_path)
 {
+    struct plugin_search search = {.context = context};
     char installed[PLUGIN_DIRECTORY_BYTES];
 
     context->backends = calloc(MAX_PLUGINS, sizeof(*context->backends));
     if (context->backends == NULL)
         return memory_error("no memory for the list of plugins");
-    list_load(context, option_path);
-    list_load(context, environment_get("TANDEM_PLUGIN_PATH"));
+    list_load(&search, option_path);
+    list_load(&search, environment_get("TANDEM_PLUGIN_PATH"));
     if (plugin_directory_find((const void *)(uintptr_t)plugins_load, installed))
-        directory_load(context, installed);
-    list_load(context, PLUGINDIR);
+        directory_load(&search, installed);
+    list_load(&search, PLUGINDIR);
     cpu_plugin_move_first(context);
     if (context->backend_count == 0)
-        return last_error_set(
-            TANDEM_NO_DEVICE, "no backend plugin could be loaded: %s",
-            context->load_error_count > 0
-                ? context->load_errors[0]
-                : "none was found in TANDEM_PLUGIN_PATH or in " PLUGINDIR);
+        return no_plugin_error(&search);
+    unknown_backends_log(&search);
     return TANDEM_OK;
 }

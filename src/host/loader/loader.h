@@ -8,7 +8,8 @@
 
 /* Loads plugins into context->backends from the directories in option_path (may
  * be NULL), in TANDEM_PLUGIN_PATH, and from the installed directory, in this
- * order.  Returns TANDEM_NO_DEVICE if no plugin could be loaded. */
+ * order.  If context->backends_option is not NULL, loads only the plugins that
+ * it lists.  Returns TANDEM_NO_DEVICE if no plugin could be loaded. */
 enum tandem_status plugins_load(struct tandem_context *context,
                                 const char *option_path);
 

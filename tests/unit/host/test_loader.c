@@ -7,6 +7,7 @@
 
 #include <installed_directories.h>
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,81 @@ TEST(test_the_environment_names_backends)
     context = context_new(NULL);
     device_named(context, "simulated");
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
+}
+
+TEST(test_the_option_names_backends)
+{
+    const struct tandem_context_options options = {.backends = "simulated"};
+    struct tandem_context *context;
+    uint32_t count = 0;
+
+    setenv("TANDEM_BACKENDS", "cpu", 1);
+    context = context_new(&options);
+    ck_assert_uint_eq(device_named(context, "simulated"), 0);
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_eq(count, 1);
+}
+
+TEST(test_unknown_backends_are_named)
+{
+    static const char *const lists[] = {"cpu,foo", "foo,cpu", "cpu, foo",
+                                        "cpu,foo,"};
+    struct tandem_context_options options = {.struct_size = sizeof options};
+    struct tandem_context *context;
+
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        setenv("TANDEM_BACKENDS", lists[i], 1);
+        log_forget();
+        context_new(NULL);
+        ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
+                                    "TANDEM_BACKENDS: there is no plugin \""),
+                          i == 3 ? 2 : 1);
+        ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "foo\"; expected"), 1);
+        ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "simulated"), 1);
+    }
+    setenv("TANDEM_BACKENDS", "opencll", 1);
+    options.plugin_path = scratch_path("plugins");
+    FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+    expect_last_error("TANDEM_BACKENDS \"opencll\" names none of: ");
+    expect_last_error("simulated");
+    options.backends = "";
+    FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+    expect_last_error("the option backends \"\" names none of: ");
+    setenv("TANDEM_BACKENDS", "cpu,simulated", 1);
+    log_forget();
+    context_new(NULL);
+    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "no plugin"), 0);
+}
+
+/* A context for the CPU loads no libraries of GPUs, which may be broken. */
+static void cpu_plugin_alone(const struct tandem_context_options *options)
+{
+    struct tandem_context *context = context_new(options);
+    uint32_t count = 0;
+
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_eq(count, 1);
+    ck_assert_ptr_null(dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_NOLOAD));
+    ck_assert_ptr_null(dlopen("libclblast.so.1", RTLD_NOW | RTLD_NOLOAD));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+
+TEST(test_the_cpu_needs_no_other_plugins)
+{
+    struct tandem_context_options options = {.device = "cpu",
+                                             .plugin_path = build_path(".")};
+
+    cpu_plugin_alone(&options);
+    options.device = NULL;
+    options.backends = "cpu";
+    cpu_plugin_alone(&options);
+    options.backends = NULL;
+    setenv("TANDEM_DEVICE", "cpu", 1);
+    cpu_plugin_alone(&options);
+    /* A list has priority. */
+    setenv("TANDEM_BACKENDS", "cpu,simulated", 1);
+    device_named(context_new(NULL), "simulated");
 }
 
 TEST(test_no_plugins_is_no_device)
