@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/execution.h"
+#include "adapters/onnxruntime/weight.h"
 
 #include <stdlib.h>
 #include <string.h>

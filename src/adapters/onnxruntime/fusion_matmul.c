@@ -188,66 +188,39 @@ static bool can_merge(const struct fusion *f, const struct graph_node *first,
             values[bias].shape[0] == matmul_columns(f, node));
 }
 
-/* Copies the matrices next to each other: rows of `k` elements one after the
- * other if they are transposed, else each row of the result from a row of each
- * matrix. */
-static void copy_matrices(const struct fusion *f, const struct match *match,
-                          int64_t k, int64_t columns, float *out)
+/* Adds a constant to the graph: the concatenation of the products' right
+ * operands, or of their biases.  Returns its index, or NO_VALUE. */
+static int32_t concatenation(struct fusion *f, const struct match *match,
+                             bool of_biases)
 {
-    int64_t at = 0;
-
-    for (uint32_t i = 0; i < match->count; i++) {
-        const struct graph_node *node = match->nodes[i];
-        const float *from = f->graph->values[node->inputs[1]].constant;
-        const int64_t n = matmul_columns(f, node);
-
-        if (is_transposed(node))
-            memcpy(out + at * k, from, (size_t)(n * k) * sizeof(*out));
-        for (int64_t row = 0; row < k && !is_transposed(node); row++)
-            memcpy(out + row * columns + at, from + row * n,
-                   (size_t)n * sizeof(*out));
-        at += n;
-    }
-}
-
-/* Adds a constant f32 value to the graph. Returns its index, or NO_VALUE. */
-static int32_t add_constant(struct fusion *f, uint32_t rank, int64_t rows,
-                            int64_t columns, float **out_content)
-{
-    const int32_t index = graph_add_value(f->graph);
+    struct graph *graph = f->graph;
+    const int32_t index = graph_add_value(graph);
+    struct constant_parts *parts =
+        arena_allocate(&graph->arena, 1, sizeof(*parts));
+    int32_t *values =
+        arena_allocate(&graph->arena, match->count, sizeof(values[0]));
     struct graph_value *value;
+    const struct graph_value *first;
 
-    if (index == NO_VALUE)
+    if (index == NO_VALUE || parts == NULL || values == NULL)
         return NO_VALUE;
-    *out_content = arena_allocate(&f->graph->arena, (size_t)(rows * columns),
-                                  sizeof(float));
-    if (*out_content == NULL)
-        return NO_VALUE;
-    value = &f->graph->values[index];
-    value->dtype = TANDEM_F32;
-    value->rank = rank;
-    value->shape[0] = rank == 1 ? columns : rows;
-    value->shape[1] = columns;
+    for (uint32_t i = 0; i < match->count; i++)
+        values[i] = of_biases ? matmul_bias(match->nodes[i])
+                              : match->nodes[i]->inputs[1];
+    *parts = (struct constant_parts){.count = match->count, .values = values};
+    parts->axis = of_biases || is_transposed(match->nodes[0]) ? 0 : 1;
+    value = &graph->values[index];
+    first = &graph->values[values[0]];
+    value->dtype = first->dtype;
+    value->rank = first->rank;
     value->has_shape = true;
-    value->constant = *out_content;
+    memcpy(value->shape, first->shape, sizeof(value->shape));
+    for (uint32_t i = 1; i < match->count; i++)
+        value->shape[parts->axis] +=
+            graph->values[values[i]].shape[parts->axis];
+    value->constant = first->constant;
+    value->parts = parts;
     return index;
-}
-
-static int32_t merge_bias(struct fusion *f, const struct match *match,
-                          int64_t columns)
-{
-    float *content;
-    const int32_t merged = add_constant(f, 1, 1, columns, &content);
-
-    for (uint32_t i = 0; i < match->count && merged != NO_VALUE; i++) {
-        const struct graph_value *bias =
-            &f->graph->values[matmul_bias(match->nodes[i])];
-
-        memcpy(content, bias->constant,
-               (size_t)bias->shape[0] * sizeof(*content));
-        content += bias->shape[0];
-    }
-    return merged;
 }
 
 /* Replaces the products of the match, which have the same left operand, by one
@@ -255,31 +228,23 @@ static int32_t merge_bias(struct fusion *f, const struct match *match,
 static void merge(struct fusion *f, const struct match *match)
 {
     struct graph_node *first = match->nodes[0];
-    const bool transposed = is_transposed(first);
-    const int64_t k =
-        f->graph->values[first->inputs[1]].shape[transposed ? 1 : 0];
     int32_t *outputs =
         arena_allocate(&f->graph->arena, match->count, sizeof(outputs[0]));
     int64_t *parts =
         arena_allocate(&f->graph->arena, match->count, sizeof(parts[0]));
-    int64_t columns = 0;
     int32_t b, bias = NO_VALUE;
-    float *content;
 
     if (outputs == NULL || parts == NULL)
         return;
     for (uint32_t i = 0; i < match->count; i++) {
         outputs[i] = match->nodes[i]->outputs[0];
         parts[i] = matmul_columns(f, match->nodes[i]);
-        columns += parts[i];
     }
-    b = transposed ? add_constant(f, 2, columns, k, &content)
-                   : add_constant(f, 2, k, columns, &content);
+    b = concatenation(f, match, false);
     if (b == NO_VALUE)
         return;
-    copy_matrices(f, match, k, columns, content);
     if (matmul_bias(first) != NO_VALUE) {
-        bias = merge_bias(f, match, columns);
+        bias = concatenation(f, match, true);
         if (bias == NO_VALUE)
             return;
     }

@@ -19,6 +19,12 @@ struct mapped_files;
 struct onnx_operator;
 struct weight;
 
+/* Constants of equal ranks whose concatenation is another constant. */
+struct constant_parts {
+    uint32_t axis, count;
+    const int32_t *values; /* `count` value indices */
+};
+
 /* A tensor of the graph. */
 struct graph_value {
     const char *name;
@@ -37,6 +43,9 @@ struct graph_value {
      * is not NULL, else to `file` if that is not NULL, else to ONNX Runtime. */
     const void *constant;
     struct mapped_file *file; /* the graph that read the file is a user of it */
+    /* If not NULL, the content does not exist before constants_acquire makes it
+     * of these parts, and `constant` is that of the first part until then. */
+    const struct constant_parts *parts;
     struct weight *weight;
 };
 

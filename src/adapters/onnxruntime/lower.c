@@ -607,7 +607,9 @@ bool lower_begin(struct lowering *l)
                 !storage_add(l, STORAGE_CONSTANT, operand))
                 return false;
             storage = &l->form->storages[operand->view.storage];
-            storage->content = value->constant;
+            storage->content = value->parts == NULL || value->weight != NULL
+                                   ? value->constant
+                                   : NULL;
             storage->weight = value->weight;
         } else {
             const struct lower_input *input = &l->inputs[value->input];

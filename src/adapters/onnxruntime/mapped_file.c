@@ -75,6 +75,16 @@ struct mapped_file *mapped_file_open(struct mapped_files *files,
     return file;
 }
 
+void mapped_file_unload(const struct mapped_file *file, const void *content,
+                        size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t begin = (size_t)((const char *)content - file->memory);
+    const size_t first = begin / page * page;
+
+    madvise((char *)file->memory + first, begin + bytes - first, MADV_DONTNEED);
+}
+
 void mapped_file_retain(struct mapped_file *file)
 {
     if (file == NULL)

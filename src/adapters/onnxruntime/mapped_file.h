@@ -29,6 +29,10 @@ struct mapped_files {
  * a regular file that can be mapped.  The caller releases the file. */
 struct mapped_file *mapped_file_open(struct mapped_files *files,
                                      const char *path);
+/* Says that a part of the content is not needed for now.  Frees its memory,
+ * into which the system reads the file again if the part is used. */
+void mapped_file_unload(const struct mapped_file *file, const void *content,
+                        size_t bytes);
 /* Adds a user, who releases the file, too.  Accepts NULL. */
 void mapped_file_retain(struct mapped_file *file);
 /* Removes a user, and unmaps the file with the last one.  Accepts NULL. */

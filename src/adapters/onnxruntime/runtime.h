@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State that all sessions of a process share: the context of libtandem and the
- * weights of the models.  Any thread may call these functions. */
+/* State that all sessions of a process share: the context of libtandem, and the
+ * weights of the models (weight.h).  Any thread may call these functions. */
 #ifndef TANDEM_ONNXRUNTIME_RUNTIME_H
 #define TANDEM_ONNXRUNTIME_RUNTIME_H
 
@@ -10,19 +10,7 @@
 
 #define WEIGHT_BUCKETS 256u
 
-/* A constant of one or more models, in memory that the runtime owns or in a
- * mapped file.  Its tensor has rank 1 and is never written, so each device gets
- * one copy. */
-struct weight {
-    struct weight *next;
-    uint64_t hash;
-    uint32_t dtype;
-    uint32_t users;
-    uint64_t bytes;
-    const void *memory;
-    struct mapped_file *file; /* NULL if the runtime owns the memory */
-    struct tandem_tensor *tensor;
-};
+struct weight;
 
 struct runtime {
     const struct ort_api *api;
@@ -55,15 +43,5 @@ void runtime_close(struct runtime *runtime);
 void log_write(const struct runtime *runtime, const struct OrtLogger *logger,
                enum ort_logging_level level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-
-/* Returns a weight with this content.  If `file` is NULL, the content is copied
- * unless an equal weight exists; else it is in the file.  The caller releases
- * the weight.  On failure *out is NULL. */
-enum tandem_status weight_acquire(struct runtime *runtime, uint32_t dtype,
-                                  uint64_t bytes, const void *content,
-                                  struct mapped_file *file,
-                                  struct weight **out);
-/* Accepts NULL. */
-void weight_release(struct runtime *runtime, struct weight *weight);
 
 #endif

@@ -4,12 +4,14 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/subgraph.h"
+#include "adapters/onnxruntime/constants.h"
 #include "adapters/onnxruntime/execution.h"
 #include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/lower.h"
 #include "adapters/onnxruntime/operators.h"
 #include "adapters/onnxruntime/report.h"
+#include "adapters/onnxruntime/weight.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,30 +72,6 @@ static struct OrtStatus *run_failed(const struct subgraph *subgraph,
 
 /* ---- creation ---- */
 
-/* Acquires weights for the constants that nodes read after the fusions. */
-static enum tandem_status keep_constants(struct subgraph *subgraph)
-{
-    struct graph *graph = &subgraph->graph;
-
-    for (uint32_t i = 0; i < graph->value_count; i++) {
-        struct graph_value *value = &graph->values[i];
-        uint64_t bytes = TANDEM_DTYPE_BYTES(value->dtype);
-        enum tandem_status status;
-
-        if (value->constant == NULL ||
-            (value->readers == 0 && !value->is_output))
-            continue;
-        for (uint32_t k = 0; k < value->rank; k++)
-            bytes *= (uint64_t)value->shape[k];
-        status = weight_acquire(subgraph->runtime, value->dtype, bytes,
-                                value->constant, value->file, &value->weight);
-        if (status != TANDEM_OK)
-            return status;
-        value->constant = value->weight->memory;
-    }
-    return TANDEM_OK;
-}
-
 struct OrtStatus *subgraph_create(struct runtime *runtime,
                                   const struct provider_options *options,
                                   const struct OrtLogger *logger,
@@ -126,7 +104,7 @@ struct OrtStatus *subgraph_create(struct runtime *runtime,
     subgraph->content_matters =
         calloc(subgraph->graph.input_count + 1, sizeof(bool));
     if (subgraph->name == NULL || subgraph->content_matters == NULL ||
-        keep_constants(subgraph) != TANDEM_OK) {
+        constants_acquire(runtime, &subgraph->graph) != TANDEM_OK) {
         status = runtime->api->CreateStatus(
             ORT_FAIL, "Tandem: out of memory for the model's constants");
         subgraph_destroy(subgraph);
@@ -164,8 +142,7 @@ void subgraph_destroy(struct subgraph *subgraph)
         subgraph->forms = cached->next;
         cached_form_free(subgraph, cached);
     }
-    for (uint32_t i = 0; i < subgraph->graph.value_count; i++)
-        weight_release(subgraph->runtime, subgraph->graph.values[i].weight);
+    constants_release(subgraph->runtime, &subgraph->graph);
     graph_free(&subgraph->graph);
     pthread_mutex_destroy(&subgraph->mutex);
     free(subgraph->content_matters);
@@ -256,14 +233,19 @@ static enum tandem_status keep_folded(struct subgraph *subgraph,
 {
     for (uint32_t i = 0; i < form->storage_count; i++) {
         struct form_storage *storage = &form->storages[i];
+        const struct weight_content content = {
+            .memory = WEIGHT_COPIED,
+            .dtype = storage->dtype,
+            .bytes = (uint64_t)storage->elements *
+                     TANDEM_DTYPE_BYTES(storage->dtype),
+            .content = storage->content,
+        };
         enum tandem_status status;
 
         if (storage->kind != STORAGE_FOLDED || !storage->used)
             continue;
-        status = weight_acquire(subgraph->runtime, storage->dtype,
-                                (uint64_t)storage->elements *
-                                    TANDEM_DTYPE_BYTES(storage->dtype),
-                                storage->content, NULL, &storage->weight);
+        status =
+            weight_acquire(subgraph->runtime, &content, &storage->weight);
         if (status != TANDEM_OK)
             return status;
     }
