@@ -162,9 +162,9 @@ struct tandem_tensor_desc {
  *  CONCAT        tensors of equal shapes except along axis ints[0], at most
  *                TANDEM_MAX_OPERANDS; their elements follow one another along
  *                this axis.  Dtypes like COPY
- *  PAD           adds elements at both ends of each axis.  pad: ints[2 + i]
- *                elements before and ints[2 + rank + i] after axis i; a
- *                negative number removes elements before others are added.
+ *  PAD           pad: ints[2 + i] elements are added before axis i, and
+ *                ints[2 + rank + i] after it; negative numbers remove elements
+ *                (mode 0: even more than there are) before others are added.
  *                tile: ints[i] copies of axis i.  Dtypes like COPY
  *  REDUCE        F -> F over the axes in the mask ints[0]: bit i is axis i;
  *                mask 0 is allowed for rank 0 only.  The reduced axes have size

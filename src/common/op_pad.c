@@ -44,15 +44,14 @@ static enum tandem_status padded_length(const struct op_call *call,
     const struct tandem_tensor_desc *input = call->inputs[0];
     int64_t begin, end, n = input->shape[axis];
     pad_lengths(call->op, input, axis, &begin, &end);
-    int64_t kept = n + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
-    if (begin < -n || end < -n || kept < 0 ||
-        __builtin_add_overflow(kept, begin > 0 ? begin : 0, out) ||
-        __builtin_add_overflow(*out, end > 0 ? end : 0, out))
+    if (__builtin_add_overflow(n, begin, out) ||
+        __builtin_add_overflow(*out, end, out) || *out < 0)
         return argument_error("pad: axis %u of length %lld cannot be padded by "
                               "%lld and %lld elements",
                               axis, (long long)n, (long long)begin,
                               (long long)end);
-    if (kept == 0 && *out > 0 && call->op->ints[0] != PAD_CONSTANT)
+    if (*out > 0 && pad_kept_length(n, begin, end) == 0 &&
+        call->op->ints[0] != PAD_CONSTANT)
         return argument_error("pad: axis %u has no element to repeat; only "
                               "mode 0 (constant) can pad it",
                               axis);

@@ -65,7 +65,7 @@ void pad_space_build(struct pad_space *out, const struct tandem_op *op,
         if (!is_tile)
             pad_lengths(op, input, i, &begin, &end);
         axis.begin = begin > 0 ? begin : 0;
-        axis.length += (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
+        axis.length = pad_kept_length(axis.length, begin, end);
         if (begin < 0 && axis.length > 0)
             out->input_offset -= begin * input->strides[i];
         if (out->mode == PAD_WRAP && axis.length == 1) { /* as expand */

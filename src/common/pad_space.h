@@ -37,6 +37,16 @@ static inline void pad_lengths(const struct tandem_op *op,
     *out_end = op->ints[2 + input->rank + axis];
 }
 
+/* Returns how many of the n elements of an axis are in the output. Negative
+ * pads remove elements. They may remove more than n if others are added. */
+static inline int64_t pad_kept_length(int64_t n, int64_t begin, int64_t end)
+{
+    int64_t removed_first = begin < -n ? n : begin < 0 ? -begin : 0;
+    int64_t removed_last = end < -n ? n : end < 0 ? -end : 0;
+    return removed_first < n - removed_last ? n - removed_last - removed_first
+                                            : 0;
+}
+
 /* Returns the bits of the value that PAD_CONSTANT adds. */
 uint64_t pad_value_bits(const struct tandem_op *op, uint32_t dtype);
 

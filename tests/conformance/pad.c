@@ -26,6 +26,10 @@ static const struct pad_form {
     {SOME, S(1, 5), {2, 1}, {3, 0}, DENSE, DENSE},
     {SOME, S(5003), {3}, {2}, DENSE, DENSE},
     {SOME, S(40001), {0}, {4}, DENSE, DENSE},
+    {ALWAYS, S(3, 4), {0, -5}, {2, 3}, DENSE, DENSE},
+    {SOME, S(5, 3, 4), {1, -3, 1}, {2, 5, 0}, DENSE, DENSE},
+    {SOME, S(4, 8), {3, 12}, {-6, -9}, ANY, DENSE},
+    {SOME, S(3, 4), {0, -2}, {1, -2}, DENSE, DENSE},
     {SOME, S(6), {0}, {0}, DENSE, DENSE},
     {SOME, S0, {0}, {0}, DENSE, DENSE},
     {SOME, S(3, 0), {1, 0}, {1, 0}, DENSE, DENSE},
@@ -87,6 +91,13 @@ static int64_t added_index(int64_t i, int64_t n, int64_t mode)
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
+/* Returns the number of elements that negative pads leave of an axis. It is
+ * negative if they remove more than there are. */
+static int64_t kept_length(int64_t n, int64_t begin, int64_t end)
+{
+    return n + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
+}
+
 static void set_value(const struct call *call, struct expected *out, int64_t i,
                       uint32_t dtype)
 {
@@ -116,7 +127,7 @@ static void reference(const struct call *call, const struct dense *in,
             int64_t begin = is_tile ? 0 : call->ints[2 + axis];
             int64_t end = is_tile ? 0 : call->ints[2 + desc->rank + axis];
             int64_t cut = begin < 0 ? -begin : 0;
-            int64_t kept = in->shape[axis] - cut + (end < 0 ? end : 0);
+            int64_t kept = kept_length(in->shape[axis], begin, end);
             int64_t at =
                 added_index(index[axis] - (begin > 0 ? begin : 0), kept, mode);
 
@@ -199,7 +210,7 @@ static void pad_run(struct suite *suite, const struct op_row *row,
     struct call *call;
 
     for (uint32_t i = 0; i < form->shape.rank && mode != CONSTANT; i++)
-        if (form->shape.at[i] == 0)
+        if (kept_length(form->shape.at[i], form->begins[i], form->ends[i]) <= 0)
             return;
     call = call_begin(suite, row, "%s %s mode %d, form %d", dtype_text(dtype),
                       shape_text(form->shape.rank, form->shape.at), (int)mode,
@@ -263,6 +274,11 @@ static void draw_pad(struct call *call, uint32_t dtype)
             continue;
         begins[i] = random_between(random, n > 3 ? -2 : 0, 5);
         ends[i] = random_between(random, n > 3 ? -1 : 0, 5);
+        if (mode == CONSTANT && random_once_in(random, 4)) {
+            begins[i] = random_between(random, -n - 3, n + 3);
+            ends[i] = random_between(random, 0, n + 3);
+            ends[i] = ends[i] < -n - begins[i] ? -n - begins[i] : ends[i];
+        }
         elements = elements / (n > 0 ? n : 1) * (n + begins[i] + ends[i]);
     }
     out = pads_set(call, &shape, mode, begins, ends);

@@ -106,8 +106,9 @@ bool lower_pad(struct lowering *l)
     for (uint32_t i = 0; i < rank; i++) {
         const int64_t n = x->view.shape[i];
 
-        if (begins[i] < -n || ends[i] < -n || begins[i] > INT32_MAX ||
-            ends[i] > INT32_MAX || n + begins[i] + ends[i] < 0)
+        if (begins[i] < INT32_MIN || ends[i] < INT32_MIN ||
+            begins[i] > INT32_MAX || ends[i] > INT32_MAX ||
+            n + begins[i] + ends[i] < 0)
             return lower_fail(l,
                               "axis %" PRIu32 " of length %" PRId64
                               " cannot be padded by %" PRId64 " and %" PRId64,
