@@ -554,6 +554,11 @@ enum tandem_status tandem_profile_add_gemm_point(struct tandem_profile *profile,
 enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
                                              const char *key,
                                              const char *value);
+/* Stores a text about the measurement, such as "missing": "gemm", or removes
+ * it if the text is NULL. The library does not use these notes. A profile that
+ * tandem_profile_edit creates keeps them. */
+enum tandem_status tandem_profile_set_note(struct tandem_profile *profile,
+                                           const char *key, const char *text);
 /* Writes a temporary file and renames it to the profile of this device in
  * directory; NULL means the directory that tandem_context_create reads first.
  * out_path receives the path, has room for path_bytes bytes, and may be

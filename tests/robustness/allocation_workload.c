@@ -201,6 +201,7 @@ static bool profile_collect(struct tandem_profile *profile)
                                              100.0 * m * m * m)));
     DO(TRY(tandem_profile_set_tuning(profile, "width", "4")));
     DO(TRY(tandem_profile_set_tuning(profile, "width", "8")));
+    DO(TRY(tandem_profile_set_note(profile, "missing", "gemm")));
     return true;
 }
 

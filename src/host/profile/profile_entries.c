@@ -133,27 +133,53 @@ static bool text_is_utf8(const char *text)
     return true;
 }
 
+/* Sets a key of the object `member` of the profile, which contains only texts,
+ * or removes the key if `value` is NULL. */
+static enum tandem_status text_set(struct tandem_profile *profile,
+                                   const char *member, const char *key,
+                                   const char *value)
+{
+    json_t *texts = json_object_get(profile->root, member);
+
+    if (value == NULL) {
+        json_object_del(texts, key);
+        return TANDEM_OK;
+    }
+    if (strlen(value) > MAX_PROFILE_TUNING ||
+        json_object_size(texts) >= MAX_PROFILE_TUNING)
+        return argument_error("%s value \"%.64s\": longer than %u bytes, "
+                              "or more than %u values",
+                              member, key, MAX_PROFILE_TUNING,
+                              MAX_PROFILE_TUNING);
+    if (!text_is_utf8(key) || !text_is_utf8(value))
+        return argument_error("%s value \"%.64s\": key or value is not UTF-8",
+                              member, key);
+    return profile_memory_check(
+        json_object_set_new(texts, key, json_string(value)) == 0);
+}
+
 enum tandem_status tandem_profile_set_tuning(struct tandem_profile *profile,
                                              const char *key, const char *value)
 {
-    enum tandem_status status = profile_check(profile);
-    json_t *tuning;
+    const enum tandem_status status = profile_check(profile);
 
     if (status != TANDEM_OK)
         return status;
     if (key == NULL || value == NULL)
         return argument_error("%s: NULL", key == NULL ? "key" : "value");
-    tuning = json_object_get(profile->root, "tuning");
-    if (strlen(value) > MAX_PROFILE_TUNING ||
-        json_object_size(tuning) >= MAX_PROFILE_TUNING)
-        return argument_error("tuning value \"%.64s\": longer than %u bytes, "
-                              "or more than %u values",
-                              key, MAX_PROFILE_TUNING, MAX_PROFILE_TUNING);
-    if (!text_is_utf8(key) || !text_is_utf8(value))
-        return argument_error(
-            "tuning value \"%.64s\": key or value is not UTF-8", key);
-    return profile_memory_check(
-        json_object_set_new(tuning, key, json_string(value)) == 0);
+    return text_set(profile, "tuning", key, value);
+}
+
+enum tandem_status tandem_profile_set_note(struct tandem_profile *profile,
+                                           const char *key, const char *text)
+{
+    const enum tandem_status status = profile_check(profile);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (key == NULL)
+        return argument_error("key: NULL");
+    return text_set(profile, "notes", key, text);
 }
 
 enum tandem_status tandem_profile_set_op_blocked(struct tandem_profile *profile,

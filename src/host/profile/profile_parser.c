@@ -161,25 +161,35 @@ static bool blocked_ops_parse(json_t *names, struct cost_model *model,
     return true;
 }
 
-/* Checks that a profile's tuning section, if it has one, contains only strings.
- * Sets *out_text to the section as JSON text, which the caller frees. */
-static bool tuning_parse(json_t *tuning, char **out_text, char *why)
+/* Returns true if the member `name` of a profile is missing or is an object
+ * that contains only texts. */
+static bool texts_check(json_t *texts, const char *name, char *why)
 {
     const char *key;
     json_t *value;
 
-    if (tuning == NULL)
+    if (texts == NULL)
         return true;
-    if (!json_is_object(tuning))
-        return parse_error_set(why, "expected an object for", "tuning");
-    if (json_object_size(tuning) > MAX_PROFILE_TUNING)
-        return parse_error_set(why, "too many values in", "tuning");
-    json_object_foreach (tuning, key, value) {
+    if (!json_is_object(texts))
+        return parse_error_set(why, "expected an object for", name);
+    if (json_object_size(texts) > MAX_PROFILE_TUNING)
+        return parse_error_set(why, "too many values in", name);
+    json_object_foreach (texts, key, value) {
         if (!json_is_string(value) ||
             json_string_length(value) > MAX_PROFILE_TUNING)
-            return parse_error_set(why, "invalid text for the tuning value",
-                                   key);
+            return parse_error_set(why, "invalid text for the value", key);
     }
+    return true;
+}
+
+/* Checks the tuning section, which may be missing.  Sets *out_text to the
+ * section as JSON text, which the caller frees. */
+static bool tuning_parse(json_t *tuning, char **out_text, char *why)
+{
+    if (!texts_check(tuning, "tuning", why))
+        return false;
+    if (tuning == NULL)
+        return true;
     *out_text = json_dumps(tuning, JSON_COMPACT | JSON_SORT_KEYS);
     return *out_text != NULL || parse_error_set(why, "no memory for", "tuning");
 }
@@ -200,6 +210,7 @@ static bool model_parse(const json_t *root, struct cost_model *model,
          gemm_parse(json_object_get(root, "gemm"), fresh, why) &&
          blocked_ops_parse(json_object_get(root, "blocked_operators"), fresh,
                            why) &&
+         texts_check(json_object_get(root, "notes"), "notes", why) &&
          tuning_parse(json_object_get(root, "tuning"), out_tuning, why);
     if (ok)
         *model = *fresh;

@@ -59,14 +59,14 @@ static bool profile_fill(struct tandem_profile *profile,
     profile_file_name(key, profile->file);
     if (gmtime_r(&seconds, &parts) != NULL)
         strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    profile->root =
-        json_pack("{s:i, s:s, s:{}, s:{}, s:[], s:{}, s:[],"
-                  " s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s}}",
-                  "format", PROFILE_FORMAT, "measured_at", now, "scalars",
-                  "curves", "gemm", "tuning", "blocked_operators", "device",
-                  "backend", key->backend, "name", key->name, "uuid", key->uuid,
-                  "pci", key->pci, "driver", key->driver, "plugin_version",
-                  key->plugin_version, "host_cpu", key->host_cpu);
+    profile->root = json_pack(
+        "{s:i, s:s, s:{}, s:{}, s:{}, s:[], s:{}, s:[],"
+        " s:{s:s, s:s, s:s, s:s, s:s, s:s, s:s}}",
+        "format", PROFILE_FORMAT, "measured_at", now, "notes", "scalars",
+        "curves", "gemm", "tuning", "blocked_operators", "device", "backend",
+        key->backend, "name", key->name, "uuid", key->uuid, "pci", key->pci,
+        "driver", key->driver, "plugin_version", key->plugin_version,
+        "host_cpu", key->host_cpu);
     return profile->root != NULL &&
            blocked_ops_fill(json_object_get(profile->root, "blocked_operators"),
                             &device->cost);
@@ -123,11 +123,12 @@ static json_t *profile_reload_json(const char *path,
 }
 
 /* Members of a profile that contain measurements.  The first COST_MEMBERS of
- * them contain costs and the time at which the costs were measured. */
-static const char *const measured_members[] = {"scalars", "curves", "gemm",
-                                               "measured_at", "tuning"};
-#define MEASURED_MEMBERS 5u
-#define COST_MEMBERS 4u
+ * them contain costs, notes about them, and the time at which the costs were
+ * measured. */
+static const char *const measured_members[] = {
+    "scalars", "curves", "gemm", "notes", "measured_at", "tuning"};
+#define MEASURED_MEMBERS 6u
+#define COST_MEMBERS 5u
 
 /* Copies measured_members[first] to measured_members[end - 1] from `from` to
  * `to`.  Skips members that `from` lacks.  Returns false if memory runs out. */
@@ -240,7 +241,7 @@ static bool costs_merge(const struct tandem_profile *profile,
 {
     bool unchanged = profile->edits_existing;
 
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < COST_MEMBERS - 1; i++)
         unchanged =
             unchanged && member_is_unchanged(profile->baseline, profile->root,
                                              measured_members[i]);

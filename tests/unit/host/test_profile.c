@@ -136,6 +136,39 @@ TEST(test_tuning_is_kept)
     free(text);
 }
 
+TEST(test_notes_are_kept)
+{
+    struct tandem_context *context = context_new(NULL);
+    struct tandem_profile *profile = profile_new(context, "simulated");
+    char path[4096];
+    char *text;
+
+    OK(tandem_profile_set_scalar(profile, "sync", 7));
+    OK(tandem_profile_set_note(profile, "missing", "gemm"));
+    OK(tandem_profile_set_note(profile, "busy", "yes"));
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    tandem_context_destroy(context);
+    /* An edited profile keeps the notes, unless it removes them. */
+    context = context_new(NULL);
+    OK(tandem_profile_edit(context, device_named(context, "simulated"),
+                           &profile));
+    OK(tandem_profile_set_note(profile, "busy", NULL));
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    tandem_context_destroy(context);
+    text = file_read(path);
+    ck_assert_ptr_nonnull(strstr(text, "\"missing\": \"gemm\""));
+    ck_assert_ptr_null(strstr(text, "\"busy\""));
+    free(text);
+    /* A new profile has none. */
+    context = context_new(NULL);
+    profile = profile_new(context, "simulated");
+    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    tandem_context_destroy(context);
+    text = file_read(path);
+    ck_assert_ptr_null(strstr(text, "\"missing\""));
+    free(text);
+}
+
 TEST(test_the_file_is_named)
 {
     const char *saved = script_path("simulated"), *path = "";
@@ -262,6 +295,9 @@ TEST(test_invalid_values_are_rejected)
     BAD(tandem_profile_set_tuning(profile, NULL, "x"));
     BAD(tandem_profile_set_tuning(profile, "x", NULL));
     BAD(tandem_profile_set_tuning(NULL, "x", "x"));
+    BAD(tandem_profile_set_note(profile, NULL, "x"));
+    BAD(tandem_profile_set_note(profile, "x", "\xff"));
+    BAD(tandem_profile_set_note(NULL, "x", "x"));
     BAD(tandem_profile_save(NULL, NULL, NULL, 0));
     BAD(tandem_profile_create(NULL, 0, &none));
     BAD(tandem_profile_create(context, 0, NULL));

@@ -70,6 +70,8 @@ static const char *const invalid_parts[] = {
     "\"tuning\": {\"a\": 1}",
     "\"tuning\": [\"a\"]",
     "\"tuning\": \"a\"",
+    "\"notes\": {\"a\": 1}",
+    "\"notes\": [\"a\"]",
     "\"scalars\": [1]",
     "\"gemm\": [[1, 1, 1, -1]]",
     "\"gemm\": [[0, 1, 1, 1]]",
