@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the jobs and CBLAS calls of the CPU plugin.  Axes of length 1 must not
- * change how an operator is computed, softmax computes short rows together, and
- * attention with one query does not multiply matrices.
+ * change how an operator is computed, softmax and gather process short rows
+ * together, and attention with one query does not multiply matrices.
  * The linker replaces pool_run with a function that records the jobs of the
  * thread pool, and runs them on the calling thread.
  */
@@ -253,6 +253,17 @@ LOOP_TEST(test_short_rows, 63)
         ck_assert_uint_eq(job_count, 1);
         ck_assert_int_le(jobs[0].tasks, ELEMENTS / 1000);
     }
+}
+
+/* One task of gather copies many short slices. */
+LOOP_TEST(test_short_slices, 64)
+{
+    static const struct operator gather = {TANDEM_OP_GATHER, GATHER,
+                                           &cpu_class_gather};
+    const int64_t shape[2] = {ELEMENTS / (_i + 1), _i + 1};
+    operator_run(&gather, 2, shape, 0);
+    ck_assert_uint_eq(job_count, 1);
+    ck_assert_int_le(jobs[0].tasks, ELEMENTS / 2048);
 }
 
 /* Attention with one query multiplies a vector, not a matrix, by the keys and
