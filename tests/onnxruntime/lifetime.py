@@ -300,6 +300,24 @@ def session_never_run(arguments):
     _kept.append(workload.session(arguments))
 
 
+@case
+def sessions_of_the_cpu_load_no_opencl(arguments):
+    """Sessions with device=cpu load no libraries of GPUs; later ones may."""
+    workload = perceptron(2)
+    cpu = small_models.open_session(workload.model, 'cpu')
+    workload.check(cpu)
+    with open('/proc/self/maps') as file:
+        maps = file.read()
+    for library in ('tandem-opencl', 'libOpenCL', 'libclblast'):
+        assert library not in maps, '%s is loaded' % library
+    session = workload.session(arguments)
+    for index in range(2):
+        workload.check(session, index)
+        workload.check(cpu, index)
+    del session
+    workload.check(cpu)
+
+
 # ---- registration ----
 
 def _register(name):

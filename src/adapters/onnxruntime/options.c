@@ -72,6 +72,18 @@ static void option_choose(struct reader *reader, const char *name,
         option_reject(reader, name, expected);
 }
 
+bool options_name_cpu(const struct ort_api *api,
+                      const struct OrtSessionOptions *session)
+{
+    struct reader reader = {.api = api, .session = session};
+    const bool cpu =
+        option_read(&reader, "device") && strcmp(reader.value, "cpu") == 0;
+
+    if (reader.status != NULL) /* options_read reports it */
+        api->ReleaseStatus(reader.status);
+    return cpu;
+}
+
 static void device_option(struct reader *reader, struct tandem_context *context,
                           uint32_t *out)
 {

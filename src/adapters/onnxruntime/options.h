@@ -28,6 +28,10 @@ struct provider_options {
     char shapes[512];
 };
 
+/* Returns true if the option "device" names only the CPU. */
+bool options_name_cpu(const struct ort_api *api,
+                      const struct OrtSessionOptions *session);
+
 /* Reads the options from a session's configuration.  `context` finds the
  * device.  Returns NULL for success. */
 struct OrtStatus *options_read(struct provider_options *options,

@@ -26,6 +26,7 @@
 struct factory {
     struct ort_ep_factory base; /* first, so that pointers convert */
     struct runtime runtime;
+    struct runtime cpu_runtime; /* of the sessions that use only the CPU */
     atomic_uint users; /* the registration and the providers */
 };
 
@@ -234,6 +235,7 @@ static void factory_release(struct factory *factory)
     if (atomic_fetch_sub(&factory->users, 1) > 1)
         return;
     runtime_finish(&factory->runtime);
+    runtime_finish(&factory->cpu_runtime);
     free(factory);
 }
 
@@ -268,7 +270,10 @@ factory_create_provider(struct ort_ep_factory *self,
                         size_t count, const struct OrtSessionOptions *options,
                         const struct OrtLogger *logger, struct ort_ep **out_ep)
 {
-    struct runtime *runtime = &((struct factory *)self)->runtime;
+    struct factory *factory = (struct factory *)self;
+    struct runtime *runtime = options_name_cpu(factory->runtime.api, options)
+                                  ? &factory->cpu_runtime
+                                  : &factory->runtime;
     struct provider *provider;
     struct OrtStatus *status;
 
@@ -292,7 +297,7 @@ factory_create_provider(struct ort_ep_factory *self,
     };
     provider->runtime = runtime;
     provider->logger = logger;
-    atomic_fetch_add(&((struct factory *)self)->users, 1);
+    atomic_fetch_add(&factory->users, 1);
     provider->writes_context = session_writes_context(runtime->api, options);
     status = options_read(&provider->options, runtime->api, options,
                           runtime->context);
@@ -359,7 +364,8 @@ static struct factory *factory_create(const struct ort_api *api,
         .CreateDataTransfer = factory_create_transfer,
         .IsStreamAware = factory_is_stream_aware,
     };
-    runtime_init(&factory->runtime, api, logger, version);
+    runtime_init(&factory->runtime, api, logger, version, NULL);
+    runtime_init(&factory->cpu_runtime, api, logger, version, "cpu");
     atomic_init(&factory->users, 1);
     return factory;
 }
@@ -411,6 +417,8 @@ struct OrtStatus *CreateEpFactories(const char *registered_name,
         return out_of_memory(api);
     factory->runtime.takes_whole_graphs_only =
         strcmp(base->GetVersionString(), "1.23.0") == 0;
+    factory->cpu_runtime.takes_whole_graphs_only =
+        factory->runtime.takes_whole_graphs_only;
     factories[0] = &factory->base;
     *out_count = 1;
     return NULL;

@@ -8,12 +8,14 @@
 #include <stdio.h>
 
 void runtime_init(struct runtime *runtime, const struct ort_api *api,
-                  const struct OrtLogger *logger, uint32_t version)
+                  const struct OrtLogger *logger, uint32_t version,
+                  const char *device)
 {
     *runtime = (struct runtime){.api = api,
                                 .ep_api = api->GetEpApi(),
                                 .logger = logger,
-                                .version = version};
+                                .version = version,
+                                .device = device};
     pthread_mutex_init(&runtime->mutex, NULL);
     pthread_mutex_init(&runtime->files.mutex, NULL);
 }
@@ -59,6 +61,7 @@ enum tandem_status runtime_open(struct runtime *runtime)
 {
     const struct tandem_context_options options = {
         .struct_size = sizeof(options),
+        .device = runtime->device,
         .log = context_log,
         .log_user = runtime,
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State that all sessions of a process share: the context of libtandem, and the
+/* State that sessions of a process share: the context of libtandem, and the
  * weights of the models (weight.h).  Any thread may call these functions. */
 #ifndef TANDEM_ONNXRUNTIME_RUNTIME_H
 #define TANDEM_ONNXRUNTIME_RUNTIME_H
@@ -20,6 +20,7 @@ struct runtime {
     /* ONNX Runtime 1.23.0 cannot copy tensors between nodes of the provider and
      * of its own (fixed in 1.23.1, its pull request 26088). */
     bool takes_whole_graphs_only;
+    const char *device; /* device that runs everything, or NULL for all */
     struct mapped_files files;
     pthread_mutex_t mutex; /* guards what follows */
     uint32_t sessions;
@@ -27,8 +28,11 @@ struct runtime {
     struct weight *weights[WEIGHT_BUCKETS];
 };
 
+/* If `device` is "cpu", the runtime loads no plugins of GPUs.  NULL means all
+ * devices. */
 void runtime_init(struct runtime *runtime, const struct ort_api *api,
-                  const struct OrtLogger *logger, uint32_t version);
+                  const struct OrtLogger *logger, uint32_t version,
+                  const char *device);
 /* Destroys the context.  No session may exist. */
 void runtime_finish(struct runtime *runtime);
 /* Adds a session, and creates the context for the first one. Sets the message
