@@ -354,6 +354,19 @@ def unsupported_nodes(arguments):
 
 
 @case
+def invalid_call(arguments):
+    """A call that no device accepts at the assumed sizes splits its group."""
+    tested = model([helper.make_node('MatMul', ['x', 'w'], ['m']),
+                    helper.make_node('GatherElements', ['m', 'i'], ['y'],
+                                     axis=2, name='gather')],
+                   [('x', FLOAT, ['b', 't', 1024])], 'y',
+                   [('w', weights(1024, 1024) / 32),
+                    ('i', numpy.zeros((3, 1, 2), numpy.int64))])
+    check_taken(tested, [{'x': weights(3, 2, 1024)}],
+                'node "gather" is left to ONNX Runtime: gather_elements')
+
+
+@case
 def many_impossible_nodes(arguments):
     """Each of many nodes that can never run splits its group once."""
     nodes = []

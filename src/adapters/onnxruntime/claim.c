@@ -201,10 +201,38 @@ static bool cost_is_better(const struct form_cost *a, const struct form_cost *b)
     return a->device_ns * b->cpu_ns < b->device_ns * a->cpu_ns;
 }
 
-/* Predicts the times of a group for the shapes of which the device wins, or
- * else comes closest. `part` is the group's graph. If there is no prediction
- * because of single nodes, sets out_impossible[i] to true for them: those that
- * no device supports, or the first one that cannot be lowered. */
+/* Predicts the times of a group's graph for given shapes. If there is no
+ * prediction because of single nodes, sets out_impossible[i] to true for them:
+ * those that the most suitable device does not support, or the first one that
+ * cannot run at all.  out_impossible may be NULL. */
+static void predict_at(struct runtime *runtime,
+                       const struct provider_options *options,
+                       const struct assumed_shapes *shapes,
+                       const struct graph *part, struct form_cost *out,
+                       bool *out_impossible)
+{
+    struct form form;
+    uint32_t failed;
+
+    *out = no_cost;
+    if (!assumed_shapes_lower(shapes, part, &form, &failed, out->reason)) {
+        if (failed != UINT32_MAX && out_impossible != NULL)
+            out_impossible[failed] = true;
+        return;
+    }
+    form_cost_predict(runtime->context, options, &form, out);
+    if (out->invalid_node != NULL && out_impossible != NULL)
+        out_impossible[out->invalid_node - part->nodes] = true;
+    out->invalid_node = NULL; /* belongs to `part` */
+    if (out->partial_device != TANDEM_ANY_DEVICE && out_impossible != NULL)
+        form_cost_mark_unsupported(runtime->context, options, &form, part,
+                                   out->partial_device, out_impossible);
+    form_free(&form);
+}
+
+/* Predicts the times of a group for the shapes at which the device wins, or
+ * else comes closest. `part` is the group's graph. If the group cannot run at
+ * any of the shapes, marks the nodes that prevent it at the first shapes. */
 static void predict(struct runtime *runtime,
                     const struct provider_options *options,
                     const struct model_shapes *shapes, const struct graph *part,
@@ -212,29 +240,19 @@ static void predict(struct runtime *runtime,
 {
     struct form_cost *best = &group->cost;
 
-    for (uint32_t i = 0; i < shapes->count; i++) {
-        struct form_cost cost = no_cost;
-        struct form form;
-        uint32_t failed;
+    predict_at(runtime, options, &shapes->items[0], part, best, out_impossible);
+    memcpy(group->assumed, shapes->items[0].text, sizeof(group->assumed));
+    for (uint32_t i = 1; i < shapes->count && !(best->reason[0] == '\0' &&
+                                                best->device_ns < best->cpu_ns);
+         i++) {
+        struct form_cost cost;
 
-        if (assumed_shapes_lower(&shapes->items[i], part, &form, &failed,
-                                 cost.reason)) {
-            form_cost_predict(runtime->context, options, &form, &cost);
-            if (i == 0 && cost.partial_device != TANDEM_ANY_DEVICE)
-                form_cost_mark_unsupported(runtime->context, options, &form,
-                                           part, cost.partial_device,
-                                           out_impossible);
-            form_free(&form);
-        } else if (i == 0 && failed != UINT32_MAX) {
-            out_impossible[failed] = true;
-        }
-        if (i == 0 || cost_is_better(&cost, best)) {
+        predict_at(runtime, options, &shapes->items[i], part, &cost, NULL);
+        if (cost_is_better(&cost, best)) {
             *best = cost;
             memcpy(group->assumed, shapes->items[i].text,
                    sizeof(group->assumed));
         }
-        if (best->reason[0] == '\0' && best->device_ns < best->cpu_ns)
-            break;
     }
 }
 

@@ -63,15 +63,18 @@ static void add_step(const struct tandem_explanation *explanation,
 
 static enum tandem_status add_steps(const struct execution *query,
                                     const struct provider_options *options,
-                                    struct device_times *times)
+                                    struct device_times *times,
+                                    const struct graph_node **out_invalid)
 {
     for (uint32_t i = 0; i < query->form->step_count; i++) {
         struct tandem_explanation explanation;
         const enum tandem_status status =
             explain_step(query, options, i, &explanation);
 
-        if (status != TANDEM_OK)
+        if (status != TANDEM_OK) {
+            *out_invalid = query->form->steps[i].node;
             return status;
+        }
         add_step(&explanation, times);
     }
     return TANDEM_OK;
@@ -160,7 +163,7 @@ void form_cost_predict(struct tandem_context *context,
     };
     if (tandem_device_find(context, "cpu", &times.cpu) != TANDEM_OK ||
         execution_create_query(context, form, &query) != TANDEM_OK ||
-        add_steps(query, options, &times) != TANDEM_OK)
+        add_steps(query, options, &times, &out->invalid_node) != TANDEM_OK)
         snprintf(out->reason, sizeof(out->reason), "%.200s",
                  tandem_last_error());
     else

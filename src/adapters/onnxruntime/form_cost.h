@@ -15,6 +15,8 @@ struct form_cost {
     /* The device that would need the fewest steps removed to run the form, if
      * no device except the CPU supports all steps; else TANDEM_ANY_DEVICE. */
     uint32_t partial_device;
+    /* The node with a step that no device accepts, or NULL. */
+    const struct graph_node *invalid_node;
 };
 
 /* Predicts the times of one run of a form whose inputs come from the host and
