@@ -453,8 +453,9 @@ struct tandem_candidate {
     uint32_t status; /* TANDEM_OK, or why the device cannot run it */
     uint32_t ready;  /* 0 if the operator is not compiled yet */
     /* 1 if the device's costs of this cost class were measured, 0 if they are
-     * defaults. Defaults compete only if no candidate that can run the operator
-     * has measured costs. Defaults of the CPU plugin always compete. */
+     * defaults. Defaults of a GPU compete if no GPU that can run the operator
+     * has measured costs. Defaults of the CPU plugin always compete. Other
+     * defaults compete only if no candidate has measured costs. */
     uint32_t calibrated;
     /* The parts of predicted_ns, in ns: waiting for work that uses the
      * operands, transferring operands, launching, executing, and downloading

@@ -65,7 +65,9 @@ static void check_result(const char *text, size_t bytes, bool exact)
     char *tuning;
     enum profile_match fit;
 
-    cost_model_set_defaults(&model, TANDEM_DEVICE_GPU, false);
+    const struct tandem_device_info gpu = {.kind = TANDEM_DEVICE_GPU};
+
+    cost_model_set_defaults(&model, &gpu);
     before = model;
     memset(why, 'x', sizeof(why));
     fit = profile_parse(text, bytes, &key, exact, &model, &tuning, why);

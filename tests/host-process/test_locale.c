@@ -110,7 +110,7 @@ static void profile_check(void)
     OK(tandem_device_predict_cost(context, 0, "transcendental", 4096, &ns));
     ck_assert_msg(ns >= 777.125, "%g ns", ns);
     /* The log has no warning about the profile, but may have others. */
-    expect_warnings(log_count(TANDEM_LOG_WARNING, "not chosen if a"), NULL);
+    expect_warnings(log_count(TANDEM_LOG_WARNING, "not calibrated: "), NULL);
     tandem_context_destroy(context);
 }
 

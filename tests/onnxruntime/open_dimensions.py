@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Models with open dimensions with the default options, on a simulated GPU whose
-costs and those of the CPU are scripted in profiles.  Two cases at the end test
-compiled models and FusedMatMul."""
+costs and those of the CPU are scripted in profiles.  Cases at the end test missing
+profiles, compiled models and FusedMatMul."""
 
 import ctypes
 import itertools
@@ -331,6 +331,54 @@ def impossible_node(arguments):
     _, text = report(tested)
     assert 'is left to ONNX Runtime: Reshape' in text, text
     assert ': taken:' in text, text
+
+
+def _warnings(function):
+    """Returns what the function prints to stderr, without other warnings than the
+    provider's."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile('w+') as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            function()
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+        file.seek(0)
+        return [line for line in file if 'Tandem' in line]
+
+
+def check_default_costs(*texts):
+    """A large model is taken, a small one is not.  Each time, ONNX Runtime's
+    default log has one line, which contains the texts."""
+    for size in (2048, 8):
+        product = helper.make_node('MatMul', ['x', 'w'], ['y'])
+        tested = model([product], [('x', FLOAT, [size, size])], 'y',
+                       [('w', weights(size, size))])
+        found = []
+        lines = _warnings(lambda: found.append(report(tested)[1]))  # pylint: disable=cell-var-from-loop
+        assert (': taken:' in found[0]) == (size > 8), found
+        assert 'simulated:0 with transfers (default costs; ' in found[0], found
+        assert len(lines) == 1, lines
+        for text in texts + ('only large operators', 'cl-probe --calibrate'):
+            assert text in lines[0], (text, lines)
+
+
+@case
+def no_profile(arguments):
+    """No device has a profile."""
+    directory = tempfile.mkdtemp()
+    os.environ.update(TANDEM_PROFILE_DIR=directory, XDG_CACHE_HOME=directory)
+    check_default_costs('simulated:0: not calibrated')
+
+
+@case
+def profile_of_another_driver(arguments):
+    """Only the CPU has a profile, because the driver of the GPU was updated."""
+    os.environ['TANDEM_SIM_DRIVER'] = '2'
+    check_default_costs(os.environ['TANDEM_PROFILE_DIR'] + '/simulated-',
+                        'driver "1", not "2"')
 
 
 @case

@@ -333,10 +333,12 @@ static bool group_is_wanted(struct runtime *runtime,
         backend = "?";
     report_write(runtime, options,
                  "%" PRIu32 " nodes from \"%s\": %s: predicted %.0f us on "
-                 "%s:%" PRIu32 " with transfers, %.0f us on the CPU%s%s",
+                 "%s:%" PRIu32 " with transfers%s, %.0f us on the CPU%s%s",
                  group->count, first, wanted ? "taken" : "left to ONNX Runtime",
-                 cost->device_ns / 1e3, backend, number, cost->cpu_ns / 1e3,
-                 separator, group->assumed);
+                 cost->device_ns / 1e3, backend, number,
+                 cost->is_default ? " (default costs; run cl-probe --calibrate)"
+                                  : "",
+                 cost->cpu_ns / 1e3, separator, group->assumed);
     return wanted;
 }
 

@@ -10,6 +10,7 @@ struct form_cost {
     uint32_t device;  /* fastest device that is not the CPU plugin's, or
                        * TANDEM_ANY_DEVICE */
     double device_ns; /* its time, with transfers */
+    bool is_default;  /* true if a default cost is part of device_ns */
     double cpu_ns;    /* time of the CPU plugin */
     char reason[256]; /* why there is no prediction, or "" */
     /* The device that would need the fewest steps removed to run the form, if
@@ -20,8 +21,9 @@ struct form_cost {
 };
 
 /* Predicts the times of one run of a form whose inputs come from the host and
- * whose outputs return there. Costs are those that cl-probe measured; a device
- * without measured costs is not considered. */
+ * whose outputs return there. Costs are those that cl-probe measured. GPUs have
+ * default costs if no GPU was measured. Other devices without measured costs
+ * are not considered. */
 void form_cost_predict(struct tandem_context *context,
                        const struct provider_options *options,
                        const struct form *form, struct form_cost *out);

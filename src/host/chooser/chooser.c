@@ -219,10 +219,15 @@ uint32_t chooser_eligible_candidates(const struct tandem_context *context,
                                      uint32_t cost_class, uint32_t candidates)
 {
     const uint32_t measured = candidates & context->calibrated[cost_class];
+    const uint32_t cpus = context->default_costs_are_upper_bound;
 
-    return measured == 0 ? candidates
-                         : measured | (candidates &
-                                       context->default_costs_are_upper_bound);
+    if (measured == 0)
+        return candidates;
+    /* A GPU's default costs are high enough to compete with a measured CPU, but
+     * a guess must not win against a measured GPU. */
+    if ((measured & context->gpus) == 0)
+        return measured | (candidates & (cpus | context->gpus));
+    return measured | (candidates & cpus);
 }
 
 struct device *chooser_pick(struct tandem_context *context,

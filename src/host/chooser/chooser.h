@@ -124,7 +124,8 @@ void chooser_predict(struct placement_decision *decision,
 
 /* Returns the devices in the mask `candidates` that may run operators of a cost
  * class.  If some have measured costs for the class, removes the others, except
- * the CPU plugin's devices, whose default costs are never too low. */
+ * the CPU plugin's devices, whose default costs are never too low, and except
+ * GPUs if no GPU has measured costs. */
 uint32_t chooser_eligible_candidates(const struct tandem_context *context,
                                      uint32_t cost_class, uint32_t candidates);
 

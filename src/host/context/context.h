@@ -70,6 +70,7 @@ struct tandem_context {
     /* Mask of the devices that have measured costs of each cost class. */
     uint32_t calibrated[TANDEM_COST_CLASS_COUNT];
     uint32_t default_costs_are_upper_bound; /* mask of devices */
+    uint32_t gpus; /* mask of the devices of kind TANDEM_DEVICE_GPU */
     /* Bit d of op_blocked[op] is set if device d must not run operator op. */
     uint32_t op_blocked[TANDEM_OP_ID_END];
     /* Name of the device that must run all operators.  NULL if no device is

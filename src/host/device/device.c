@@ -66,10 +66,7 @@ static void device_configure(struct device *device)
     device->async = caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_FAULT_INJECTION) ||
                     !device->is_zero_copy;
     device->duplicate = device_original(device) != NULL;
-    cost_model_set_defaults(
-        &device->cost, device->info.kind,
-        device->is_zero_copy &&
-            !(caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_JIT_COMPILATION)));
+    cost_model_set_defaults(&device->cost, &device->info);
     profile_load(device);
 }
 
@@ -90,6 +87,8 @@ static void device_register(struct device *device)
     /* The CPU plugin's default costs are never too low; see cost_model.c. */
     if (strcmp(device->vtable->name, "cpu") == 0)
         context->default_costs_are_upper_bound |= bit;
+    if (device->info.kind == TANDEM_DEVICE_GPU)
+        context->gpus |= bit;
     context->devices[context->device_count++] = device;
     if (!device->duplicate)
         context->usable |= bit;
@@ -141,23 +140,53 @@ static enum tandem_status device_add(struct tandem_context *context,
     return TANDEM_OK;
 }
 
-/* Warns about uncalibrated devices, because they do not run operators that a
- * calibrated device supports.  Called after all devices were enumerated. */
+/* Returns what default costs mean for the choice of the device.  `calibrated`
+ * is a mask of devices. */
+static const char *default_costs_consequence(const struct device *device,
+                                             uint32_t calibrated)
+{
+    const struct tandem_context *context = device->context;
+    const uint32_t bit = 1u << device->id;
+
+    if (context->default_costs_are_upper_bound & bit)
+        return "default costs are used";
+    if (calibrated & (context->gpus & bit ? context->gpus : UINT32_MAX))
+        return "not chosen if a calibrated device supports the operator";
+    return context->gpus & bit
+               ? "conservative default costs are used, so only large operators "
+                 "run on it"
+               : "default costs are used, which are higher than those of the "
+                 "CPU plugin";
+}
+
+/* Warns once about each device without a profile if costs choose between the
+ * device and others, or if its profiles are not used.  The CPU plugin's devices
+ * need no profile.  Called after all devices were enumerated. */
 static void uncalibrated_warn(const struct tandem_context *context)
 {
-    bool any_calibrated = false;
+    const bool costs_choose = context->forced_name == NULL &&
+                              context->forced == TANDEM_ANY_DEVICE &&
+                              __builtin_popcount(context->usable) > 1;
+    uint32_t calibrated = 0, needs_profile = 0;
 
+    if (costs_choose)
+        needs_profile =
+            context->usable & ~context->default_costs_are_upper_bound;
     for (uint32_t i = 0; i < context->device_count; i++)
-        any_calibrated |= context->devices[i]->cost.calibrated;
-    for (uint32_t i = 0; i < context->device_count && any_calibrated; i++) {
+        calibrated |= (uint32_t)context->devices[i]->cost.calibrated << i;
+    for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
+        const char *ignored = device->ignored_profiles;
 
-        if (!device->cost.calibrated && !device->duplicate &&
-            !(context->default_costs_are_upper_bound >> device->id & 1))
-            log_message(&context->log, TANDEM_LOG_WARNING,
-                        "%s: not calibrated: not chosen if a calibrated device "
-                        "supports the operator; run cl-probe --calibrate",
-                        device->label);
+        if (calibrated >> i & 1 ||
+            (ignored == NULL && !(needs_profile >> i & 1)))
+            continue;
+        log_message(&context->log, TANDEM_LOG_WARNING,
+                    "%s: not calibrated: %s%.640s%s%s; run cl-probe "
+                    "--calibrate",
+                    device->label, ignored != NULL ? "profile ignored: " : "",
+                    ignored != NULL ? ignored : "", ignored != NULL ? ": " : "",
+                    default_costs_consequence(device, calibrated));
     }
 }
 

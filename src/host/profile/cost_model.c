@@ -26,20 +26,29 @@ static const char *const scalar_names[COST_SCALAR_COUNT] = {
 };
 
 /* The default costs favor the CPU: a GPU without a profile is chosen only for
- * clearly large work.
- *   cpu  10 bytes/ns is less than the memory bandwidth of one core of any
- *        desktop since 2015; slower cost classes are in proportion to this
- *        rate.  20 flops/ns is a tenth of the SGEMM rate of an AVX-512 core.
- *   gpu  The latencies are those of slow OpenCL drivers: 3 to 10 us for a
- *        launch, 7 to 20 us for a small transfer.  5 bytes/ns is the rate of
- *        pageable PCIe 3 transfers.  Memory rates are those of integrated GPUs.
- *   other  OpenCL on the host's CPU has half the byte rates and a quarter of
- *        the flop rate of the cpu defaults, and the latencies of a driver. */
+ * clearly large work.  docs/chooser.md lists them.
+ *   cpu  For each thread, 10 bytes/ns is less than the memory bandwidth of one
+ *        core of any desktop since 2015, and slower cost classes are in
+ *        proportion to this rate.  Four threads saturate the memory of a
+ *        desktop.  20 flops/ns for each of at most 16 threads is about half of
+ *        what ONNX Runtime reached for ResNet-50 with 16 threads.
+ *   discrete GPU  Half of the memory bandwidth and a third of the peak flop
+ *        rate of a GeForce GTX 1650 (2019: 128 GB/s, 3 TFLOP/s).  The latencies
+ *        are those of slow OpenCL drivers: 3 to 10 us for a launch, 7 to 20 us
+ *        for a small transfer.  5 bytes/ns is the rate of pageable PCIe 3
+ *        transfers.
+ *   integrated GPU  A quarter of the peak flop rate of Intel UHD 630 (2017:
+ *        0.4 TFLOP/s), and half of the bandwidth of two channels of DDR4.
+ *   other  OpenCL on the host's CPU, and accelerators.  They have half the byte
+ *        rates and a quarter of the flop rate of one thread of the CPU plugin,
+ *        and the latencies of a driver, so the CPU plugin always wins. */
 struct defaults {
     double scalars[COST_SCALAR_COUNT];
     double bytes_per_ns[COST_CURVE_COUNT];
     double transfer_ns;
     double flops_per_ns;
+    /* Numbers of threads up to which the byte and flop rates grow. */
+    uint32_t max_byte_threads, max_flop_threads;
 };
 _Static_assert(COST_CURVE_COUNT == 14, "bytes_per_ns has a rate per curve");
 static const struct defaults cpu_defaults = {
@@ -47,12 +56,20 @@ static const struct defaults cpu_defaults = {
     .bytes_per_ns = {10, 4, 1, 8, 2, 2.5, 2.5, 8, 1, 2.5, 10, 10, 10, 10},
     .transfer_ns = 100,
     .flops_per_ns = 20,
+    .max_byte_threads = 4,
+    .max_flop_threads = 16,
 };
-static const struct defaults gpu_defaults = {
+static const struct defaults discrete_gpu_defaults = {
     .scalars = {10e3, 20e3, 10e3, 100e6, 1e9},
-    .bytes_per_ns = {30, 25, 15, 20, 10, 10, 10, 20, 1, 10, 5, 5, 8, 8},
+    .bytes_per_ns = {60, 50, 40, 50, 30, 40, 30, 40, 1, 30, 5, 5, 8, 8},
     .transfer_ns = 20e3,
-    .flops_per_ns = 300,
+    .flops_per_ns = 1000,
+};
+static const struct defaults integrated_gpu_defaults = {
+    .scalars = {10e3, 20e3, 10e3, 100e6, 1e9},
+    .bytes_per_ns = {20, 15, 10, 15, 8, 8, 8, 15, 1, 8, 5, 5, 8, 8},
+    .transfer_ns = 20e3,
+    .flops_per_ns = 100,
 };
 static const struct defaults other_defaults = {
     .scalars = {30e3, 30e3, 10e3, 100e6, 5e9},
@@ -83,23 +100,50 @@ uint32_t cost_scalar_find(const char *name)
     return name_find(scalar_names, COST_SCALAR_COUNT, name);
 }
 
-void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
-                             bool is_synchronous)
+static const struct defaults *
+defaults_find(const struct tandem_device_info *info)
 {
-    const struct defaults *defaults = is_synchronous ? &cpu_defaults
-                                      : kind == TANDEM_DEVICE_CPU
-                                          ? &other_defaults
-                                          : &gpu_defaults;
+    const uint32_t asynchronous = TANDEM_CAP_ASYNC | TANDEM_CAP_JIT_COMPILATION;
+    const bool computes_in_calling_thread =
+        info->caps & TANDEM_CAP_ZERO_COPY_IMPORT &&
+        !(info->caps & asynchronous);
+
+    if (computes_in_calling_thread)
+        return &cpu_defaults;
+    if (info->kind != TANDEM_DEVICE_GPU)
+        return &other_defaults;
+    return info->caps & TANDEM_CAP_UNIFIED_MEMORY ? &integrated_gpu_defaults
+                                                  : &discrete_gpu_defaults;
+}
+
+/* Returns `threads`, at least 1 and at most `max`, or 1 if `max` is 0. */
+static double thread_factor(uint32_t threads, uint32_t max)
+{
+    return threads < 1 || max == 0 ? 1 : threads < max ? threads : max;
+}
+
+void cost_model_set_defaults(struct cost_model *model,
+                             const struct tandem_device_info *info)
+{
+    const struct defaults *defaults = defaults_find(info);
+    const double byte_threads =
+        thread_factor(info->compute_units, defaults->max_byte_threads);
 
     memset(model, 0, sizeof(*model));
     memcpy(model->scalars, defaults->scalars, sizeof(model->scalars));
-    model->gemm_flops_per_ns = defaults->flops_per_ns;
+    model->gemm_flops_per_ns =
+        defaults->flops_per_ns *
+        thread_factor(info->compute_units, defaults->max_flop_threads);
+    model->gemm_bytes_per_ns =
+        defaults->bytes_per_ns[TANDEM_COST_ELEMENTWISE] * byte_threads;
     for (uint32_t i = 0; i < COST_CURVE_COUNT; i++) {
-        const double start = i < COST_UPLOAD ? model->scalars[COST_LAUNCH]
-                                             : defaults->transfer_ns;
+        const bool is_transfer = i >= COST_UPLOAD;
+        const double start =
+            is_transfer ? defaults->transfer_ns : model->scalars[COST_LAUNCH];
+        const double rate =
+            defaults->bytes_per_ns[i] * (is_transfer ? 1 : byte_threads);
         const double far = 1 << 30;
-        struct curve_point points[2] = {
-            {0, start}, {far, start + far / defaults->bytes_per_ns[i]}};
+        struct curve_point points[2] = {{0, start}, {far, start + far / rate}};
 
         cost_curve_build(&model->curves[i], points, 2);
     }

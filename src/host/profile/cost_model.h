@@ -74,7 +74,8 @@ struct cost_model {
     double scalars[COST_SCALAR_COUNT];
     struct cost_curve curves[COST_CURVE_COUNT];
     struct gemm_cost_grid gemm;
-    double gemm_flops_per_ns; /* GEMM rate to use if `gemm` is empty */
+    /* Rates to use if `gemm` is empty. */
+    double gemm_flops_per_ns, gemm_bytes_per_ns;
     bool calibrated;          /* true if any cost is from a profile */
     /* Bit c is set if a profile has the costs of cost class c. */
     uint32_t calibrated_classes;
@@ -96,11 +97,9 @@ uint32_t cost_curve_find(const char *name);
  * COST_SCALAR_COUNT if there is no such scalar. */
 uint32_t cost_scalar_find(const char *name);
 
-/* Fills the model with the default costs (see cost_model.c) of a device kind
- * (enum tandem_device_kind). is_synchronous is true for a device that computes
- * in the calling thread, without a driver. */
-void cost_model_set_defaults(struct cost_model *model, uint32_t kind,
-                             bool is_synchronous);
+/* Fills the model with the default costs (see cost_model.c) of a device. */
+void cost_model_set_defaults(struct cost_model *model,
+                             const struct tandem_device_info *info);
 
 /* Builds a curve from 1 to MAX_CURVE_POINTS points and sorts them.  Their
  * values must be finite and at least 0.  If points have equal x, the last one

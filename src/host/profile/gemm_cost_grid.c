@@ -163,7 +163,9 @@ double cost_predict_gemm(const struct cost_model *model, double m, double n,
         return model->scalars[COST_LAUNCH];
     if (grid->counts[0] == 0)
         return model->scalars[COST_LAUNCH] +
-               gemm_work(m, n, k) / model->gemm_flops_per_ns;
+               fmax(gemm_work(m, n, k) / model->gemm_flops_per_ns,
+                    sizeof(float) * (m * k + k * n + m * n) /
+                        model->gemm_bytes_per_ns);
     for (uint32_t i = 0; i < 3; i++) {
         const double *logs = grid->logs[i];
         const double value = log2(sizes[i]);

@@ -256,8 +256,7 @@ static void mismatch_describe(const struct profile_key *key, const json_t *root,
             "it was measured on another device, or with another CPU or plugin");
     else
         snprintf(why, SECURE_WHY_BYTES,
-                 "it was measured with driver \"%.128s\", not \"%.128s\": run "
-                 "cl-probe --calibrate",
+                 "it was measured with driver \"%.128s\", not \"%.128s\"",
                  driver, key->driver);
 }
 

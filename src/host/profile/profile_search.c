@@ -110,11 +110,8 @@ static void profile_directory_open(struct device *device,
     if (directory->path == NULL)
         return;
     directory->fd = secure_directory_open(directory->path, SECURE_READ, why);
-    if (directory->fd < 0 && why[0] != '\0') {
-        log_message(&device->context->log, TANDEM_LOG_WARNING,
-                    "no profiles from %s: %s", directory->path, why);
+    if (directory->fd < 0 && why[0] != '\0')
         ignored_profiles_add(device, directory->path, why);
-    }
 }
 
 /* Loads the costs from a profile file if the profile matches the device.
@@ -155,9 +152,6 @@ static enum profile_match file_load(struct device *device,
         return PROFILE_MATCH;
     }
     free(path_copy);
-    if (fit == PROFILE_MALFORMED || exact)
-        log_message(log, TANDEM_LOG_WARNING, "%s: profile ignored: %s", path,
-                    why);
     ignored_profiles_add(device, path, why);
     return fit;
 }
@@ -179,12 +173,12 @@ static bool is_same_model(const char *entry, void *user)
 }
 
 /* Loads the first profile, in the order of file names, that was measured on a
- * device of the same model with the same driver.  Returns true if there is one.
- * Sets *mismatch if a profile is for another driver. */
+ * device of the same model with the same driver.  Returns true if there is
+ * one. */
 static bool same_model_load(struct device *device,
                             const struct profile_key *key,
                             const struct profile_directory *directory,
-                            struct model_file_names *names, bool *mismatch)
+                            struct model_file_names *names)
 {
     enum profile_match fit = PROFILE_MALFORMED;
     struct directory_names entries;
@@ -192,10 +186,8 @@ static bool same_model_load(struct device *device,
     if (!directory_list(directory->fd, is_same_model, names, &entries))
         log_message(&device->context->log, TANDEM_LOG_WARNING,
                     "%s: not all profiles could be listed", directory->path);
-    for (size_t i = 0; i < entries.count && fit != PROFILE_MATCH; i++) {
+    for (size_t i = 0; i < entries.count && fit != PROFILE_MATCH; i++)
         fit = file_load(device, key, directory, entries.names[i], false);
-        *mismatch |= fit == PROFILE_MISMATCH;
-    }
     directory_names_free(&entries);
     return fit == PROFILE_MATCH;
 }
@@ -208,7 +200,7 @@ void profile_load(struct device *device)
     struct profile_key key;
     char name[PROFILE_NAME_BYTES];
     struct model_file_names names = {.own = name};
-    bool found = false, mismatch = false;
+    bool found = false;
 
     profile_key_make(device, &key);
     names.prefix = profile_file_name(&key, name);
@@ -221,13 +213,11 @@ void profile_load(struct device *device)
     for (uint32_t i = 0; i < SEARCH_PATH_LENGTH; i++) {
         if (directories[i].fd < 0)
             continue;
-        found = found || same_model_load(device, &key, &directories[i], &names,
-                                         &mismatch);
+        found = found || same_model_load(device, &key, &directories[i], &names);
         close(directories[i].fd);
     }
-    if (!found && mismatch)
+    if (found && device->ignored_profiles != NULL)
         log_message(&context->log, TANDEM_LOG_WARNING,
-                    "%s: calibrated only with another driver than %s: run "
-                    "cl-probe --calibrate",
-                    device->label, key.driver);
+                    "%s: profile ignored: %.640s; %s is used", device->label,
+                    device->ignored_profiles, device->profile_path);
 }

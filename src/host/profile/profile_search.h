@@ -38,8 +38,9 @@ void profile_key_make(const struct device *device, struct profile_key *out);
  * PROFILE_NAME_BYTES bytes.  Returns the number of bytes before the hash. */
 size_t profile_file_name(const struct profile_key *key, char *out);
 
-/* Searches for the device's profile and loads its costs.  Logs invalid files.
- * Without a valid profile, the device keeps the default costs. */
+/* Searches for the device's profile and loads its costs.  Adds the reasons why
+ * files are not used to device->ignored_profiles, and logs them if another file
+ * is used.  Without a valid profile, the device keeps the default costs. */
 void profile_load(struct device *device);
 
 enum profile_match {

@@ -2,8 +2,8 @@
 /*
  * A third-party plugin (tests/scripted-plugin) that supports four
  * operators. With default costs it is not selected over a calibrated device.
- * It runs if it is forced, if only it supports an operator, and if no device
- * is calibrated.
+ * It runs if it is forced, or if only it supports an operator. The default
+ * costs of a GPU compete with those of calibrated devices that are no GPUs.
  */
 #include <config.h>
 
@@ -14,6 +14,7 @@
 
 #define N 512
 #define SIDE 256
+#define LARGE_SIDE 2048
 #define ROUNDS                                                                 \
     300 /* Enough rounds to use the call cache and to accumulate savings for a \
            move. */
@@ -196,14 +197,67 @@ TEST(test_it_runs_if_no_other_device_supports_the_operator)
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_MUL), "cpu");
 }
 
-/* By default costs, a large GEMM belongs on a GPU. */
-TEST(test_default_costs_compete_with_each_other)
+/* Returns true if a large GEMM would run on the simulated GPU. */
+static bool large_gemm_is_for_gpu(struct tandem_context *context)
 {
-    struct tandem_context *context = context_new(NULL);
+    static float large[LARGE_SIDE * LARGE_SIDE];
+    struct tandem_explanation why = {.struct_size = sizeof why};
+    struct tandem_tensor *a =
+        matrix_wrap(context, large, LARGE_SIDE, LARGE_SIDE);
+    struct tandem_tensor *c = matrix_new(context, LARGE_SIDE, LARGE_SIDE);
 
-    ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM), "example");
+    OK(tandem_explain_matmul(context, NULL, a, a, c, &why));
+    tandem_tensor_destroy(a);
+    tandem_tensor_destroy(c);
+    return why.chosen == device_named(context, "simulated");
+}
+
+/* Default costs of a GPU are conservative, so only large operators run there.
+ * The CPU has no profile, or a profile of a desktop. An accelerator that is no
+ * GPU has no profile, or a profile with high costs. */
+LOOP_TEST(test_default_costs_of_a_gpu_compete, 4)
+{
+    struct script cpu = script_free();
+    struct tandem_context *context;
+
+    setenv("TANDEM_BACKENDS", "cpu,example,simulated", 1);
+    script_all(&cpu, 100, 0.1);
+    cpu.gemm_base = 0.02;
+    if (_i & 1)
+        script_save("cpu", &cpu);
+    if (_i & 2)
+        calibrated_save("example", AGES);
+    log_forget();
+    context = context_new(NULL);
+    ck_assert(large_gemm_is_for_gpu(context));
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "cpu");
-    expect_warnings(0, NULL);
+    expect_warnings(1, "simulated:0: not calibrated: conservative default "
+                       "costs are used, so only large operators run on it; "
+                       "run cl-probe --calibrate");
+    expect_warnings(_i & 2 ? 0 : 1, "example:0: not calibrated: ");
+    expect_warnings(_i & 2 ? 1 : 2, NULL);
+}
+
+/* Each device has one line. No line appears if costs choose no device. */
+TEST(test_devices_without_a_profile_are_named_once)
+{
+    struct tandem_context *context;
+
+    setenv("TANDEM_BACKENDS", "cpu,simulated", 1);
+    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    context_works(context_new(NULL));
+    for (char name[] = "simulated:0"; name[10] < '3'; name[10]++)
+        expect_warnings(1, name);
+    expect_warnings(3, "run cl-probe --calibrate");
+    expect_warnings(3, NULL);
+    log_forget();
+    setenv("TANDEM_DEVICE", "simulated:1", 1);
+    context_works(context_new(NULL));
+    unsetenv("TANDEM_DEVICE");
+    context = context_new(NULL);
+    OK(tandem_context_force_device(context, device_named(context, "cpu")));
+    context_works(context);
+    expect_warnings(0, "not calibrated");
 }
 
 LOOP_TEST(test_calibrated_it_is_selected_if_faster, CASES_IN(supported_ops))
@@ -240,14 +294,16 @@ LOOP_TEST(test_partly_calibrated_devices, 2)
 
 /*
  * The default costs of the CPU are not too low, so they compete with
- * calibrated costs of another device. Default costs of a third device do not.
+ * calibrated costs of a GPU. Default costs of another GPU do not.
  */
 LOOP_TEST(test_default_costs_of_the_cpu_compete, CASES_IN(supported_ops))
 {
     struct tandem_context *context;
 
     setenv("TANDEM_BACKENDS", "cpu,example,simulated", 1);
+    setenv("TANDEM_TEST_PLUGIN", "self-test", 1); /* is a GPU */
     calibrated_save("example", AGES);
+    log_forget();
     for (int round = 0; round < 2; round++) {
         context = context_new(NULL);
         for (int i = 0; i < 5; i++) {
@@ -256,6 +312,7 @@ LOOP_TEST(test_default_costs_of_the_cpu_compete, CASES_IN(supported_ops))
             ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
         }
         expect_warnings(0, "cpu:0");
+        expect_warnings(1, "simulated:0: not calibrated: not chosen if");
         tandem_context_destroy(context);
         calibrated_save("example", LOW_COST);
         log_forget();
