@@ -38,6 +38,10 @@
  *              nothing and started no work.  If work fails after its call
  *              returned, reading or using the tensors that it should have
  *              written returns the error until they are written again.
+ *              A device that cannot be opened for another reason than invalid
+ *              options is replaced by the others.  If they cannot run the
+ *              operator, each call returns the status and message of the first
+ *              attempt to open the device.
  *   Growth     Structs that begin with struct_size grow as in backend.h.  The
  *              caller sets struct_size to the sizeof of every struct that it
  *              passes, also of those that are filled.  A struct that is shorter
@@ -160,7 +164,8 @@ struct tandem_context_options {
     const char *profile_path;
     const char *device; /* device to use; NULL: that of TANDEM_DEVICE, or any */
     /* Options that are passed to open of every plugin, after those of the
-     * library; see struct tandem_open_options. */
+     * library; see struct tandem_open_options. If a plugin rejects them, each
+     * operator for which its device is chosen is TANDEM_INVALID_ARGUMENT. */
     const char *const *open_keys;
     const char *const *open_values;
     uint32_t open_count;

@@ -293,6 +293,30 @@ static enum tandem_status handle_open(struct device *device)
                           plugin_reply_error(device->vtable));
 }
 
+bool device_rejects_options(const struct device *device)
+{
+    return device->state == DEVICE_FAILED &&
+           device->open_status == TANDEM_INVALID_ARGUMENT;
+}
+
+/* Stores the error, whose message is set, and excludes the device unless the
+ * program's options are the cause. */
+static void device_open_failed(struct device *device, enum tandem_status status)
+{
+    struct tandem_context *context = device->context;
+
+    device->state = DEVICE_FAILED;
+    device->open_status = status;
+    snprintf(device->open_error, sizeof(device->open_error), "%s",
+             last_error_get());
+    if (device_rejects_options(device))
+        return;
+    context->usable &= ~(1u << device->id);
+    log_message(&context->log, TANDEM_LOG_WARNING, "not used: %s",
+                device->open_error);
+    duplicate_promote(context);
+}
+
 enum tandem_status device_lost_error(const struct device *device)
 {
     return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
@@ -300,7 +324,6 @@ enum tandem_status device_lost_error(const struct device *device)
 
 enum tandem_status device_open(struct device *device)
 {
-    struct tandem_context *context = device->context;
     enum tandem_status status;
 
     if (device->state == DEVICE_OPEN)
@@ -308,8 +331,7 @@ enum tandem_status device_open(struct device *device)
     if (device->state == DEVICE_LOST)
         return device_lost_error(device);
     if (device->state == DEVICE_FAILED)
-        return last_error_set(TANDEM_NO_DEVICE,
-                              "%s could not be opened earlier", device->label);
+        return last_error_set(device->open_status, "%s", device->open_error);
     status = handle_open(device);
     if (status == TANDEM_OK) {
         status = plugin_reply_sanitize_status(
@@ -328,11 +350,7 @@ enum tandem_status device_open(struct device *device)
         if (status == TANDEM_OUT_OF_MEMORY &&
             ++device->oom_open_failures < MAX_OOM_OPEN_FAILURES)
             return status;
-        device->state = DEVICE_FAILED;
-        context->usable &= ~(1u << device->id);
-        log_message(&context->log, TANDEM_LOG_WARNING, "not used: %s",
-                    last_error_get());
-        duplicate_promote(context);
+        device_open_failed(device, status);
         return status;
     }
     device->state = DEVICE_OPEN;

@@ -28,6 +28,8 @@ struct device {
     uint32_t index; /* index among the devices of the same backend */
     uint32_t bit;   /* mask bit of the device's memory: 1 << id or HOST_BIT */
     enum device_state state;
+    enum tandem_status open_status; /* why a DEVICE_FAILED device failed, */
+    char open_error[512];           /* and the message of that error */
     uint32_t oom_open_failures; /* failed attempts to open for lack of memory */
     bool is_zero_copy;          /* the device always computes in host memory */
     bool jit_compiles;          /* the plugin compiles kernels at run time */
@@ -64,10 +66,15 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
 enum tandem_status device_get(struct tandem_context *context, uint32_t id,
                               struct device **out_device);
 
-/* Opens the device if it is not open.  A device that fails to open is never
- * chosen again.  However, the first MAX_OOM_OPEN_FAILURES - 1 failures for lack
- * of memory do not have this effect. */
+/* Opens the device if it is not open.  A device that fails to open is not tried
+ * again: later calls return the same error.  However, the first
+ * MAX_OOM_OPEN_FAILURES - 1 failures for lack of memory do not have this
+ * effect.  Other devices run the operators of a device that failed, unless the
+ * plugin rejects the program's options. */
 enum tandem_status device_open(struct device *device);
+/* Returns true if the plugin has rejected the options of the program, so that
+ * device_open returns TANDEM_INVALID_ARGUMENT. */
+bool device_rejects_options(const struct device *device);
 /* Closes and frees the device, which may be NULL.  If the device is hung, leaks
  * the plugin's handles, because closing them would block. */
 void device_destroy(struct device *device);

@@ -69,7 +69,7 @@ static uint32_t device_status(const struct placement_decision *decision,
         return decision->status[device->id];
     if (device->state == DEVICE_LOST)
         return TANDEM_DEVICE_LOST;
-    return device->state == DEVICE_FAILED ? TANDEM_NO_DEVICE : TANDEM_OK;
+    return device->state == DEVICE_FAILED ? device->open_status : TANDEM_OK;
 }
 
 static struct tandem_candidate

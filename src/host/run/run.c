@@ -90,7 +90,7 @@ static bool candidate_is_ready(struct call *call,
     }
     if (status == TANDEM_NOT_READY)
         decision->must_compile |= 1u << device->id;
-    else
+    else if (!device_rejects_options(device))
         candidate_exclude(call, decision, device, status);
     return false;
 }
@@ -114,12 +114,21 @@ forced_device_check_blocked(const struct call *call,
 
 /* Returns the error of a call that no device could run.  `last` is the error of
  * the device that was tried last, with its message set, or TANDEM_NO_DEVICE if
- * no device was tried. */
+ * no device was tried.  If a device could not be opened, its error is the
+ * cause of this call and of later ones. */
 static enum tandem_status
 no_device_fail(const struct call *call,
                const struct placement_decision *decision,
                enum tandem_status last)
 {
+    const struct tandem_context *context = call->context;
+
+    if (last != TANDEM_NO_DEVICE && last != TANDEM_UNSUPPORTED)
+        return last;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if (context->devices[i]->state == DEVICE_FAILED)
+            return device_open(context->devices[i]);
+    }
     if (last != TANDEM_NO_DEVICE)
         return last;
     if (decision->failed != 0)
@@ -168,6 +177,8 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
                 chooser_pick(context, decision, must_compile & context->usable);
         } else if (device != NULL &&
                    !candidate_is_ready(call, decision, cached, device)) {
+            if (device_rejects_options(device))
+                return device_open(device);
             continue;
         }
         if (device == NULL)
@@ -176,6 +187,8 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
         if (status == TANDEM_OK || status == TANDEM_INVALID_ARGUMENT)
             return status;
         candidate_exclude(call, decision, device, status);
+        if (device->state == DEVICE_FAILED)
+            status = TANDEM_NO_DEVICE; /* see no_device_fail */
         if (unlock_epoch == context->unlock_epoch)
             continue;
         /* The mutex was released.  Another call may have replaced the cache

@@ -511,4 +511,71 @@ TEST(test_a_device_that_does_not_open)
     context_works(context);
 }
 
+static enum tandem_status neg_on(struct tandem_context *context,
+                                 uint32_t device, struct tandem_tensor *x,
+                                 struct tandem_tensor *y)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_NEG};
+
+    return tandem_run_on(context, device, &op, &x, 1, &y, 1);
+}
+
+/* Each call reports why the device does not open, with the same status. */
+TEST(test_a_failure_to_open_is_reported_every_time)
+{
+    static const struct {
+        const char *backends, *open;
+        enum tandem_status status;
+    } cases[] = {{"simulated", "7", TANDEM_FAILED},
+                 {"simulated", "1", TANDEM_INVALID_ARGUMENT},
+                 {"cpu,simulated", "7", TANDEM_FAILED}};
+    struct tandem_context *context;
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    float x[4] = {1, -2, 3, -4}, y[4];
+    struct tandem_tensor *tx, *ty;
+
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        uint32_t simulated;
+
+        setenv("TANDEM_SIM_OPEN", cases[c].open, 1);
+        setenv("TANDEM_BACKENDS", cases[c].backends, 1);
+        context = context_new(NULL);
+        simulated = device_named(context, "simulated");
+        tx = vector_wrap(context, x, 4);
+        ty = vector_wrap(context, y, 4);
+        for (int i = 0; i < 3; i++) {
+            FAILS(cases[c].status, neg_on(context, simulated, tx, ty));
+            expect_last_error("simulated:0: could not be opened: ");
+            FAILS(cases[c].status, tandem_tensor_prefetch(tx, simulated));
+            if (c < 2) {
+                FAILS(cases[c].status,
+                      neg_on(context, TANDEM_ANY_DEVICE, tx, ty));
+                expect_last_error("simulated:0: could not be opened: ");
+            } else {
+                OK(neg_on(context, TANDEM_ANY_DEVICE, tx, ty));
+            }
+        }
+        OK(tandem_device_describe(context, simulated, &info));
+    }
+}
+
+/* The chosen device stays the same, because its plugin rejects an option. */
+TEST(test_rejected_options_are_reported_every_time)
+{
+    static const char *const options[] = {"max_isa", "x", NULL};
+    struct tandem_context *context = context_with(options);
+    float x[4] = {1, -2, 3, -4}, y[4];
+    struct tandem_tensor *tx = vector_wrap(context, x, 4);
+    struct tandem_tensor *ty = vector_wrap(context, y, 4);
+
+    for (int i = 0; i < 3; i++) {
+        FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, tx,
+                                                    ty));
+        expect_last_error("cpu:0: could not be opened: open: max_isa \"x\"");
+        FAILS(TANDEM_INVALID_ARGUMENT, neg_on(context, 0, tx, ty));
+        expect_last_error("max_isa \"x\"");
+    }
+}
+
 TEST_MAIN(host_tests_run("loader", NULL, NULL))
