@@ -9,11 +9,13 @@
 #include "contract.h"
 #include "options.h"
 #include "suite_class.h"
+#include "workers.h"
 
 #include "../../tools/common/program_output.h"
 #include "../unit/host/required_entries.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,10 @@ const struct group groups[] = {
     {"invalid-gemm", invalid_gemm_run, "invalid arguments of gemm"},
 };
 const uint32_t group_count = COUNT_OF(groups);
+
+/* A context of a driver takes some hundred MB of the device's memory, and the
+ * largest operands of the cases a few more. */
+#define JOB_DEVICE_BYTES (UINT64_C(2) << 30)
 
 static const struct suite *watched;
 
@@ -192,15 +198,21 @@ static void header_print(const struct suite *suite)
                                    : "standard");
 }
 
-static void closing_print(const struct suite *suite)
+static void closing_print(struct suite *suite)
 {
-    const char *format = suite->options->json
+    const struct suite_options *options = suite->options;
+    const char *format = options->json
                              ? "{\"passed\": %llu, \"failed\": %llu, "
                                "\"skipped\": %llu}\n"
                              : "%llu passed, %llu failed, %llu skipped\n";
 
-    if (suite->terminal)
-        fputs("\r\033[K", stderr);
+    progress_end(&suite->progress);
+    if (options->random_calls != 0 && !options->json)
+        printf("random calls from %llu in blocks of %llu: %llu rejected as "
+               "invalid\n",
+               (unsigned long long)options->first_call,
+               (unsigned long long)options->block_calls,
+               (unsigned long long)suite->rejected);
     printf(format, (unsigned long long)suite->passed,
            (unsigned long long)suite->failed,
            (unsigned long long)suite->skipped);
@@ -264,12 +276,71 @@ static void plugin_close(const struct suite *suite)
         suite->api.close(suite->device);
 }
 
+/* Returns the number of processes that suit the device. A GPU that compiles
+ * kernels gets several, because compilers often use one thread of a process.
+ * Other devices compute on the CPUs themselves. */
+static uint32_t default_jobs(const struct suite *suite)
+{
+    const struct tandem_device_info *info = &suite->info;
+    uint64_t jobs = info->memory_bytes / JOB_DEVICE_BYTES;
+    cpu_set_t cpus;
+
+    if ((info->caps & TANDEM_CAP_JIT_COMPILATION) == 0 ||
+        info->kind == TANDEM_DEVICE_CPU ||
+        sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+        return 1;
+    if (jobs > (uint64_t)CPU_COUNT(&cpus))
+        jobs = (uint64_t)CPU_COUNT(&cpus);
+    return jobs > 0 ? (uint32_t)jobs : 1;
+}
+
+/* Opens the plugins and runs the cases, in a worker or in the only process. */
+static enum exit_code suite_run(struct suite *suite)
+{
+    struct suite_options other_options = *suite->options;
+    struct suite other = {.options = &other_options};
+    uint32_t jobs, other_jobs;
+    enum exit_code code;
+
+    other_options.plugin = other_options.compare;
+    watched = suite;
+    code = plugins_open(suite, &other);
+    if (code == EXIT_PASSED) {
+        jobs = default_jobs(suite);
+        other_jobs = default_jobs(&other);
+        if (suite->worker == NULL || suite->worker->is_first)
+            header_print(suite);
+        if (suite->worker != NULL)
+            worker_report_open(jobs > other_jobs ? jobs : other_jobs);
+        groups_run(suite);
+        if (suite->worker != NULL) {
+            worker_report_end(suite);
+        } else {
+            closing_print(suite);
+            code = result_code(suite);
+        }
+    }
+    plugin_close(suite);
+    plugin_close(&other);
+    suite->other = NULL;
+    return code;
+}
+
+/* Returns the number of cases that will run. The plugin is not loaded. */
+static uint64_t cases_count(const struct suite_options *options)
+{
+    struct suite suite = {.options = options, .counts_only = true};
+
+    if (options->random_calls != 0)
+        return options->random_calls;
+    groups_run(&suite);
+    return suite.listed;
+}
+
 int main(int argc, char **argv)
 {
     struct suite_options options = {.seed = 1, .block_calls = 500};
-    struct suite_options other_options;
     struct suite suite = {.options = &options};
-    struct suite other = {.options = &other_options};
     enum exit_code code;
 
     output_begin();
@@ -283,18 +354,15 @@ int main(int argc, char **argv)
     }
     if (options.exact_buffers)
         operands_set_exact_buffers();
-    suite.terminal = isatty(STDERR_FILENO) != 0;
-    watched = &suite;
-    other_options = options;
-    other_options.plugin = options.compare;
-    code = plugins_open(&suite, &other);
-    if (code == EXIT_PASSED) {
-        header_print(&suite);
-        groups_run(&suite);
+    progress_begin(&suite.progress,
+                   options.only != NULL ? options.only : "all cases", false);
+    suite.cases = cases_count(&options);
+    if (options.jobs == 1 || suite.cases <= worker_unit_cases(&options)) {
+        code = suite_run(&suite);
+    } else if (workers_run(&suite, suite_run, &code)) {
         closing_print(&suite);
-        code = result_code(&suite);
+        if (code == EXIT_PASSED)
+            code = result_code(&suite);
     }
-    plugin_close(&suite);
-    plugin_close(&other);
     return output_end(PROGRAM, (int)code, EXIT_FAILED);
 }

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "options.h"
+#include "workers.h"
 #include "operator_list.h"
 
 #include "../../tools/common/program_options.h"
@@ -21,6 +22,11 @@ static void usage_print(void)
         "OP is an operator's name, \"operators\" for all of these, or a "
         "group of\ncases; without it all run.\n\n"
         "  -k, --device INDEX      the device, 0 where not given\n"
+        "      --jobs NUMBER       processes that run the cases; where not "
+        "given,\n"
+        "                          as many as there are CPUs if the device is "
+        "a GPU\n"
+        "                          that compiles kernels, else 1\n"
         "      --seed NUMBER       seed of shapes and values, 1 where not "
         "given\n"
         "      --level smoke|standard|full\n"
@@ -117,6 +123,7 @@ static bool take_pair(struct suite_options *options, char *text)
 
 enum long_option {
     OPTION_SEED = 256,
+    OPTION_JOBS,
     OPTION_LEVEL,
     OPTION_OPEN_OPTION,
     OPTION_EXACT_BUFFERS,
@@ -132,6 +139,7 @@ enum long_option {
 
 static const struct option long_options[] = {
     {"device", required_argument, NULL, 'k'},
+    {"jobs", required_argument, NULL, OPTION_JOBS},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"level", required_argument, NULL, OPTION_LEVEL},
     {"open-option", required_argument, NULL, OPTION_OPEN_OPTION},
@@ -160,6 +168,11 @@ static bool option_take(struct suite_options *options, int option)
         if (!take_number("device", 0, UINT32_MAX, &number))
             return false;
         options->device = (uint32_t)number;
+        return true;
+    case OPTION_JOBS:
+        if (!take_number("jobs", 1, MAX_JOBS, &number))
+            return false;
+        options->jobs = (uint32_t)number;
         return true;
     case OPTION_SEED:
         return take_number("seed", 0, UINT64_MAX, &options->seed);

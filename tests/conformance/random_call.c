@@ -137,14 +137,7 @@ static bool random_call_run(struct suite *suite, uint64_t number)
 void random_calls_run(struct suite *suite)
 {
     const struct suite_options *options = suite->options;
-    uint64_t rejected = 0;
 
     for (uint64_t i = 0; i < options->random_calls; i++)
-        rejected += random_call_run(suite, options->first_call + i);
-    if (!options->json && !options->list)
-        printf("random calls from %llu in blocks of %llu: %llu rejected as "
-               "invalid\n",
-               (unsigned long long)options->first_call,
-               (unsigned long long)options->block_calls,
-               (unsigned long long)rejected);
+        suite->rejected += random_call_run(suite, options->first_call + i);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects, counts and reports test cases; see suite.h. */
-#include "suite.h"
+#include "workers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,21 +20,19 @@ bool group_selected(const struct suite *suite, const char *group)
     return only == NULL || strcmp(only, group) == 0;
 }
 
-static void progress_clear(const struct suite *suite)
+void suite_show_progress(struct suite *suite)
 {
-    if (suite->terminal)
-        fputs("\r\033[K", stderr);
-}
+    const uint64_t done = suite->passed + suite->failed + suite->skipped;
+    char step[64] = "";
 
-static void progress_show(const struct suite *suite)
-{
-    if (!suite->terminal)
+    if (!suite->progress.terminal || suite->cases == 0)
         return;
-    fprintf(
-        stderr, "\r\033[K%llu done, %llu failed: %s: %.50s",
-        (unsigned long long)(suite->passed + suite->failed + suite->skipped),
-        (unsigned long long)suite->failed, suite->group, suite->name);
-    fflush(stderr);
+    if (suite->failed != 0)
+        snprintf(step, sizeof(step), "%llu failed, ",
+                 (unsigned long long)suite->failed);
+    snprintf(step + strlen(step), sizeof(step) - strlen(step), "%s",
+             suite->group);
+    progress_show(&suite->progress, (double)done / (double)suite->cases, step);
 }
 
 bool case_begin(struct suite *suite, const char *group, const char *format, ...)
@@ -52,17 +50,20 @@ bool case_begin(struct suite *suite, const char *group, const char *format, ...)
         (suite->options->exclude != NULL &&
          strstr(suite->name, suite->options->exclude) != NULL))
         return false;
-    if (suite->options->list) {
+    if (suite->counts_only || suite->options->list) {
         suite->listed++;
-        printf("%s: %s\n", suite->group, suite->name);
+        if (!suite->counts_only)
+            printf("%s: %s\n", suite->group, suite->name);
         return false;
     }
+    if (suite->worker != NULL && !worker_claims_case(suite->worker))
+        return false;
     suite->case_failed = false;
     suite->case_skipped = false;
     suite->reports = 0;
     suite->note[0] = '\0';
     random_seed(&suite->random, suite->options->seed, suite->name);
-    progress_show(suite);
+    suite_show_progress(suite);
     alarm(CASE_SECONDS);
     return true;
 }
@@ -113,14 +114,14 @@ void case_end(struct suite *suite)
     }
     if (suite->options->json) {
         json_case(suite, result);
-        return;
-    }
-    if (suite->options->verbose) {
-        progress_clear(suite);
+    } else if (suite->options->verbose) {
+        progress_end(&suite->progress);
         printf("%s: %s: %s%s%s\n", result, suite->group, suite->name,
                suite->note[0] != '\0' && !suite->case_failed ? ": " : "",
                suite->case_failed ? "" : suite->note);
     }
+    if (suite->worker != NULL)
+        worker_report_case(suite, result);
 }
 
 void case_skip(struct suite *suite, const char *format, ...)
@@ -146,11 +147,15 @@ void case_note(struct suite *suite, const char *format, ...)
     va_end(arguments);
 }
 
+bool suite_prints_case(const struct suite *suite)
+{
+    return suite->options->random_calls == 0 ||
+           suite->failed < REPORTED_RANDOM_CALLS;
+}
+
 bool case_prints_failures(const struct suite *suite)
 {
-    return suite->reports < REPORTS_PER_CASE &&
-           (suite->options->random_calls == 0 ||
-            suite->failed < REPORTED_RANDOM_CALLS);
+    return suite->reports < REPORTS_PER_CASE && suite_prints_case(suite);
 }
 
 static void reproduce_print(const struct suite *suite)
@@ -191,7 +196,7 @@ void case_fail(struct suite *suite, const char *format, ...)
     if (!suite->case_failed)
         memcpy(suite->note, text, sizeof(text));
     if (!suite->options->json && case_prints_failures(suite)) {
-        progress_clear(suite);
+        progress_end(&suite->progress);
         if (suite->reports == 0) {
             printf("FAILED %s: %s\n", suite->group, suite->name);
             reproduce_print(suite);
@@ -252,7 +257,12 @@ bool expect(struct suite *suite, enum tandem_status got,
 static void warning_print(void *user, enum tandem_log_level level,
                           const char *message)
 {
-    (void)user;
+    const struct suite *suite = user;
+
+    /* Each worker opens the device, and would print the same. */
+    if (suite->worker != NULL && !suite->worker->is_first &&
+        suite->group[0] == '\0')
+        return;
     if (level <= TANDEM_LOG_WARNING)
         fprintf(stderr, "warning: %s\n", message);
 }
@@ -268,7 +278,8 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
     struct tandem_open_options open = {.struct_size = sizeof(open),
                                        .keys = keys,
                                        .values = values,
-                                       .log = warning_print};
+                                       .log = warning_print,
+                                       .log_user = suite};
 
     for (uint32_t i = 0; i < count; i++) {
         keys[i] = options->open_keys[i];

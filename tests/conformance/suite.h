@@ -15,6 +15,7 @@
 
 #include <tandem/backend.h>
 
+#include "../../tools/common/progress_bar.h"
 #include "random.h"
 
 /* Timeout of all waits. An operator that takes longer counts as hung. */
@@ -36,6 +37,7 @@ struct suite_options {
     const char *filter; /* A part of the case's name, or NULL. */
     const char *exclude; /* A part that the name must not have, or NULL. */
     uint32_t device;
+    uint32_t jobs; /* Processes; 0 lets the device decide. */
     uint64_t seed;
     bool full, list, json, verbose;
     bool smoke;     /* Few kernels, for drivers with a slow compiler. */
@@ -60,7 +62,11 @@ struct suite {
     const struct suite *other; /* Another plugin, or NULL. */
     uint64_t passed, failed, skipped;
     uint64_t computed; /* Random calls that returned TANDEM_OK. */
+    uint64_t rejected; /* Invalid random calls. */
     uint64_t listed;   /* With options->list, cases are counted here instead. */
+    uint64_t cases;    /* The number of selected cases, or 0 if not counted. */
+    bool counts_only;  /* Only counts the cases in `listed`. */
+    struct worker *worker; /* NULL if this is not a worker process. */
 
     /* The current case. */
     struct random random; /* Seeded by the run's seed and the case's name. */
@@ -69,7 +75,7 @@ struct suite {
     uint32_t reports; /* The number of failures printed for this case. */
     /* The reason why it was skipped, or its first failure. */
     char note[512];
-    bool terminal; /* stderr is a terminal and shows progress. */
+    struct progress progress; /* Drawn if stderr is a terminal. */
 };
 
 /* Returns false if the case must not run (not selected, or only listed). */
@@ -85,6 +91,11 @@ void case_note(struct suite *suite, const char *format, ...)
 /* Prints the first few failures of a case. */
 void case_fail(struct suite *suite, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Returns false if so many cases failed that failures of another one are not
+ * printed. */
+bool suite_prints_case(const struct suite *suite);
+/* Shows the counts and the current group. */
+void suite_show_progress(struct suite *suite);
 /* Returns true if more failures of this case would be printed. */
 bool case_prints_failures(const struct suite *suite);
 

@@ -32,6 +32,7 @@
  *   slow=US        each GEMM takes this many microseconds longer
  *   lose=N         the N-th launch (from 1) on device 0 loses the device
  *   fail=OP        each launch of this operator fails
+ *   abort=OP       a launch of this operator ends the process
  *   wrong          add multiplies
  *   offset         ignores the offset of an upload
  *   overwrite      writes the byte after the output of relu
@@ -419,6 +420,8 @@ static enum tandem_status launch_begin(struct object *device, const char *op)
         device->lost = true;
         return last_error_set(TANDEM_DEVICE_LOST, "the device is gone");
     }
+    if (setting_lists("abort", op))
+        abort();
     if (setting_lists("fail", op))
         return last_error_set(TANDEM_FAILED, "the device could not");
     return TANDEM_OK;
