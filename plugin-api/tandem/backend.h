@@ -233,10 +233,10 @@ struct tandem_tensor_desc {
  *                strides, dilations, begins, ends, with a number per spatial
  *                axis, follow the table's attributes.  Window i has elements
  *                i * stride - begin + k * dilation, 0 <= k < kernel, of the
- *                input.  begin and end are below the span, (kernel - 1) *
- *                dilation + 1.  An axis has (length + begin + end - span) /
- *                stride + 1 windows, rounded down, or up with ceil_mode 1 (but
- *                each begins before the input's end).  Output 1: i64
+ *                input.  Its span is (kernel - 1) * dilation + 1.  An axis has
+ *                (length + begin + end - span) / stride + 1 windows, rounded
+ *                down, or none if that is negative.  ceil_mode 1 rounds up if
+ *                the last window begins before the input's end.  Output 1: i64
  *  CONV          F; inputs x [n][c][spatial...], weight, optionally bias [m],
  *                and with residual 1 a residual like the output; group divides
  *                c and m.  The lists strides, dilations, begins, ends follow.

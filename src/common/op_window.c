@@ -77,17 +77,6 @@ enum tandem_status window_check(const struct op_call *call,
     for (uint32_t i = 0; i < WINDOW_LISTS * spatial && status == TANDEM_OK; i++)
         status = check_value(call, names[i / spatial], i % spatial, lists[i],
                              i < WINDOW_BEGINS * spatial ? 1 : 0);
-    for (uint32_t i = 0; i < spatial && status == TANDEM_OK; i++) {
-        int64_t span = span_of(kernel, lists, spatial, i);
-        int64_t begin = lists[WINDOW_BEGINS * spatial + i];
-        int64_t end = lists[WINDOW_ENDS * spatial + i];
-        if (begin >= span || end >= span)
-            return argument_error(
-                "%s: axis %u is padded by %lld and %lld elements, but the "
-                "window spans only %lld",
-                call->info->name, 2 + i, (long long)begin, (long long)end,
-                (long long)span);
-    }
     return status;
 }
 
@@ -103,14 +92,16 @@ static enum tandem_status window_count(const struct op_call *call,
     int64_t begin = lists[WINDOW_BEGINS * spatial + axis];
     int64_t end = lists[WINDOW_ENDS * spatial + axis];
     int64_t span = span_of(kernel, lists, spatial, axis);
-    if (__builtin_add_overflow(n, begin + end, &padded) || padded < span)
-        return argument_error("%s: the window spans %lld elements, but axis %u "
-                              "has %lld and a padding of %lld and %lld",
-                              call->info->name, (long long)span, 2 + axis,
-                              (long long)n, (long long)begin, (long long)end);
-    *out = (padded - span) / stride + 1;
+    if (__builtin_add_overflow(n, begin + end, &padded))
+        return argument_error("%s: axis %u has %lld elements, too many for a "
+                              "padding of %lld and %lld",
+                              call->info->name, 2 + axis, (long long)n,
+                              (long long)begin, (long long)end);
+    int64_t rest = padded - span;
+    *out = rest < 0 ? 0 : rest / stride + 1;
     /* Another window must begin before the end of the input. */
-    if (ceil_mode && (padded - span) % stride != 0 && *out * stride < n + begin)
+    if (ceil_mode && rest > -stride && rest % stride != 0 &&
+        *out * stride < n + begin)
         ++*out;
     return TANDEM_OK;
 }

@@ -50,8 +50,8 @@ enum tandem_status window_check(const struct op_call *call,
                                 const int64_t *kernel, const int64_t *lists);
 
 /* Checks kernel and lists, and sets the lengths of the spatial axes in *out to
- * the numbers of windows. With ceil_mode, a last window that is only partly
- * inside counts, too. */
+ * the numbers of windows, 0 if the window is longer than the padded axis. With
+ * ceil_mode, a last window that is only partly inside counts, too. */
 enum tandem_status window_infer(const struct op_call *call,
                                 const int64_t *kernel, const int64_t *lists,
                                 bool ceil_mode, struct tandem_tensor_desc *out);

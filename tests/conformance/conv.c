@@ -79,6 +79,17 @@ static const struct conv_form forms[] = {
                {{3, 3}, {1, 1}, {1, 0}, {0, 1}}),
     DENSE_FORM(SOME, S(1, 20, 15, 17), 15, 1, {3, 3},
                {{2, 2}, {2, 3}, {2, 1}, {1, 2}}),
+    /* Padding beyond the window, and windows longer than the axis. */
+    DENSE_FORM(ALWAYS, S(1, 2, 5, 5), 3, 1, {1, 1},
+               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
+    DENSE_FORM(ALWAYS, S(2, 16, 5, 7), 24, 1, {1, 1},
+               {{1, 2}, {1, 1}, {1, 0}, {0, 2}}),
+    DENSE_FORM(ALWAYS, S(1, 6, 9, 12), 6, 6, {2, 2},
+               {{1, 1}, {1, 1}, {3, 4}, {2, 5}}),
+    DENSE_FORM(SOME, S(1, 18, 9, 12), 20, 2, {2, 3},
+               {{2, 1}, {1, 1}, {3, 5}, {2, 3}}),
+    DENSE_FORM(ALWAYS, S(1, 3, 2, 4), 5, 1, {3, 3}, {{1, 1}, {1, 1}}),
+    DENSE_FORM(SOME, S(1, 3, 2, 4), 3, 3, {3, 3}, {{2, 2}, {2, 1}}),
     /* Many taps, and planes and rows that are divided into blocks. */
     DENSE_FORM(SOME, S(1, 3, 20, 21), 5, 1, {9, 9},
                {{1, 1}, {1, 1}, {4, 4}, {4, 4}}),
@@ -264,7 +275,7 @@ static int64_t out_length(const struct call *call, uint32_t i, int64_t length,
     if (is_transpose(call->row))
         return (length - 1) * stride + span - padding +
                attribute_of(call, OUTPUT_PADDING, i);
-    return (length + padding - span) / stride + 1;
+    return length + padding < span ? 0 : (length + padding - span) / stride + 1;
 }
 
 struct shapes {
@@ -419,7 +430,7 @@ static void cases(struct suite *suite, const struct op_row *row)
 static void window_draw(struct call *call, struct conv_form *form, uint32_t i)
 {
     struct random *random = call->random;
-    int64_t *length = &form->x.at[2 + i], span;
+    int64_t *length = &form->x.at[2 + i], span, most;
 
     if (*length == 0 || *length > 40)
         *length = random_between(random, 1, 40);
@@ -427,12 +438,9 @@ static void window_draw(struct call *call, struct conv_form *form, uint32_t i)
     form->lists[STRIDES][i] = random_between(random, 1, 3);
     form->lists[DILATIONS][i] = random_between(random, 1, 2);
     span = (form->kernel[i] - 1) * form->lists[DILATIONS][i] + 1;
-    form->lists[BEGINS][i] = random_between(random, 0, span - 1);
-    form->lists[ENDS][i] = random_between(random, 0, span - 1);
-    if (*length + form->lists[BEGINS][i] + form->lists[ENDS][i] < span) {
-        form->kernel[i] = 1;
-        form->lists[BEGINS][i] = form->lists[ENDS][i] = 0;
-    }
+    most = random_once_in(random, 4) ? span + 4 : span - 1;
+    form->lists[BEGINS][i] = random_between(random, 0, most);
+    form->lists[ENDS][i] = random_between(random, 0, most);
     /* The output of a transposed convolution must not be shorter than 0. */
     if (is_transpose(call->row) &&
         (*length - 1) * form->lists[STRIDES][i] + span <
@@ -543,11 +551,9 @@ static void make_valid(struct mistaken_call *p)
     X(conv_weight_channels, CONV, "other channels of the weight", 0,           \
       p->ins[1].shape[1] = 1)                                                  \
     X(conv_kernel_empty, CONV, "an empty kernel", 0, p->ins[1].shape[2] = 0)   \
-    X(conv_kernel_large, CONV, "a kernel longer than the axis", 0,             \
-      p->ins[1].shape[2] = 7)                                                  \
     X(conv_stride, CONV, "a stride of 0", 0, p->ints[3] = 0)                   \
     X(conv_dilation, CONV, "a huge dilation", 0, p->ints[4] = INT64_MAX)       \
-    X(conv_pad, CONV, "padding beyond the kernel", 0, p->ints[5] = 2)          \
+    X(conv_pad, CONV, "huge padding", 0, p->ints[5] = INT64_MAX)               \
     X(conv_pad_negative, CONV, "negative padding", 0, p->ints[6] = -1)         \
     X(conv_ints_few, CONV, "a missing end", 0, p->op.int_count--)              \
     X(conv_rank, CONV, "no spatial axis", 0,                                   \

@@ -49,6 +49,16 @@ static const struct pool_form {
      REVERSED},
     {SOME, S(2, 3, 9, 5), {2, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, REPEATED,
      DENSE},
+    /* Windows longer than the axis, and windows in the padding. */
+    {ALWAYS, S(1, 3, 4), {3}, {1}, {2}, {0}, {0}, DENSE, DENSE},
+    {ALWAYS, S(2, 3, 2, 5), {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, DENSE,
+     DENSE},
+    {ALWAYS, S(2, 3, 5, 6), {2, 2}, {1, 1}, {1, 1}, {3, 0}, {2, 4}, DENSE,
+     DENSE},
+    {ALWAYS, S(1, 2, 2, 5, 6), {1, 3, 3}, {1, 1, 2}, {1, 1, 1}, {1, 1, 2},
+     {2, 0, 1}, DENSE, DENSE},
+    {SOME, S(2, 3, 4, 5), {1, 1}, {2, 1}, {1, 1}, {1, 2}, {1, 0}, DENSE, DENSE},
+    {SOME, S(1, 2, 3, 4), {3, 2}, {2, 3}, {2, 1}, {7, 0}, {5, 9}, ANY, ANY},
 };
 
 /* ---- reference ---- */
@@ -165,11 +175,13 @@ static int64_t windows_of(const struct call *call, uint32_t i, int64_t n)
     const int64_t span = (attribute_of(call, KERNEL, i) - 1) *
                              attribute_of(call, DILATIONS, i) +
                          1;
-    const int64_t rest = n + begin + attribute_of(call, ENDS, i) - span;
-    int64_t count = rest / stride + 1;
+    const int64_t padded = n + begin + attribute_of(call, ENDS, i);
+    int64_t count = 0;
 
-    if (call->ints[0] != 0 && rest % stride != 0 &&
-        count * stride < n + begin)
+    while (count * stride + span <= padded)
+        count++;
+    if (call->ints[0] != 0 && count * stride < n + begin &&
+        (count - 1) * stride + span < padded)
         count++;
     return count;
 }
@@ -257,20 +269,15 @@ static void draw(struct call *call, const struct block *block)
         shape.at[i] = shape.at[i] > most ? most : shape.at[i];
     }
     for (uint32_t i = 0; i + 2 < shape.rank; i++) {
-        int64_t n = shape.at[2 + i], span;
+        int64_t span, most;
 
         form.kernel[i] = random_between(random, 1, 4);
         form.strides[i] = random_between(random, 1, 3);
         form.dilations[i] = random_between(random, 1, 2);
         span = (form.kernel[i] - 1) * form.dilations[i] + 1;
-        form.begins[i] = random_between(random, 0, span - 1);
-        form.ends[i] = random_between(random, 0, span - 1);
-        if (n + form.begins[i] + form.ends[i] < span)
-            form.kernel[i] = form.dilations[i] = 1;
-        if (form.kernel[i] == 1)
-            form.begins[i] = form.ends[i] = 0;
-        if (n == 0)
-            shape.at[2 + i] = 1;
+        most = random_once_in(random, 4) ? span + 4 : span - 1;
+        form.begins[i] = random_between(random, 0, most);
+        form.ends[i] = random_between(random, 0, most);
     }
     call->ints[0] = random_between(random, 0, 1);
     if (call->row->ints > 1)
@@ -318,11 +325,9 @@ static void make_valid(struct mistaken_call *p)
     X(pool_include_pad, AVERAGE_POOL, "count_include_pad -1", 0,               \
       p->ints[1] = -1)                                                         \
     X(pool_kernel, MAX_POOL, "a kernel of 0", 0, p->ints[1] = 0)               \
-    X(pool_kernel_large, MAX_POOL, "a kernel longer than the axis", 0,         \
-      p->ints[1] = 7)                                                          \
     X(pool_stride, MAX_POOL, "a stride of 0", 0, p->ints[2] = 0)               \
     X(pool_dilation, MAX_POOL, "a dilation of 0", 0, p->ints[3] = 0)           \
-    X(pool_pad, MAX_POOL, "padding beyond the kernel", 0, p->ints[4] = 2)      \
+    X(pool_pad, MAX_POOL, "huge padding", 0, p->ints[4] = INT64_MAX)           \
     X(pool_pad_negative, MAX_POOL, "negative padding", 0, p->ints[5] = -1)     \
     X(pool_huge, MAX_POOL, "a huge dilation", 0, p->ints[3] = INT64_MAX)       \
     X(pool_ints_few, MAX_POOL, "a missing end", 0, p->op.int_count--)          \

@@ -52,15 +52,13 @@ bool window_axis_count(struct lowering *l, const struct window_axis *axis,
     const int64_t span = (axis->kernel - 1) * axis->dilation + 1;
     const int64_t rest = length + axis->begin + axis->end - span;
 
-    if (axis->begin < 0 || axis->end < 0 || axis->begin >= span ||
-        axis->end >= span || rest < 0)
+    if (axis->begin < 0 || axis->end < 0)
         return lower_fail(l,
-                          "a window of %" PRId64 " elements does not fit an "
-                          "axis of %" PRId64 ", padded by %" PRId64
+                          "an axis of %" PRId64 " is padded by %" PRId64
                           " and %" PRId64,
-                          span, length, axis->begin, axis->end);
-    *out = rest / axis->stride + 1;
-    if (ceil_mode && rest % axis->stride != 0 &&
+                          length, axis->begin, axis->end);
+    *out = rest < 0 ? 0 : rest / axis->stride + 1;
+    if (ceil_mode && rest > -axis->stride && rest % axis->stride != 0 &&
         *out * axis->stride < length + axis->begin)
         ++*out;
     return true;

@@ -18,7 +18,7 @@ void window_axis_pad(struct window_axis *axis, int64_t total, bool lower);
  * elements. The caller has set out->kernel. */
 bool window_axis_read(struct lowering *l, uint32_t i, uint32_t spatial,
                       int64_t length, struct window_axis *out);
-/* Computes the number of windows. */
+/* Computes the number of windows, 0 if the window is longer than the axis. */
 bool window_axis_count(struct lowering *l, const struct window_axis *axis,
                        int64_t length, bool ceil_mode, int64_t *out);
 /* Stores an axis in the attributes strides, dilations, begins and ends. */

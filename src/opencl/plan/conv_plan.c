@@ -141,8 +141,8 @@ static bool needs_64bit(const struct conv_problem *conv)
     for (uint32_t i = 0; i < MAX_SPATIAL_AXES; i++) {
         const struct window_axis *axis = &conv->window.axis[i];
         int64_t span = axis->kernel * axis->dilation;
-        needs = needs ||
-                axis->in + axis->out + axis->begin + span > MAX_32BIT_INDEX;
+        needs = needs || axis->in + axis->out + axis->begin + axis->end + span >
+                             MAX_32BIT_INDEX;
     }
     return needs;
 }

@@ -63,14 +63,23 @@ static bool needs_64bit(const struct window *window, const int64_t *in_strides,
     return needs || reach > MAX_32BIT_INDEX;
 }
 
+/* Returns true if no window of the axis is completely in the padding. */
+static bool windows_meet_input(const struct window_axis *axis)
+{
+    int64_t span = (axis->kernel - 1) * axis->dilation + 1;
+    return axis->in > 0 && axis->begin < span && axis->end < span;
+}
+
 /* Returns true if a kernel for this window exists; see SQUARE_WINDOW. */
 static bool has_square_kernel(const struct window *window)
 {
     const struct window_axis *x = &window->axis[0], *y = &window->axis[1];
+    const struct window_axis *z = &window->axis[2];
     return x->kernel == y->kernel && x->dilation == 1 && y->dilation == 1 &&
-           window->axis[2].kernel == 1 && x->in > 0 && y->in > 0 &&
-           x->kernel >= MIN_SQUARE_WINDOW && x->kernel <= MAX_SQUARE_WINDOW &&
-           y->stride <= MAX_SQUARE_STRIDE;
+           z->kernel == 1 && x->kernel >= MIN_SQUARE_WINDOW &&
+           x->kernel <= MAX_SQUARE_WINDOW && y->stride <= MAX_SQUARE_STRIDE &&
+           windows_meet_input(x) && windows_meet_input(y) &&
+           windows_meet_input(z);
 }
 
 static void plan_pool(struct launch_plan *plan,
