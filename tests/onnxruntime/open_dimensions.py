@@ -228,6 +228,20 @@ def batch_behind_sequence(arguments):
                    [('x', FLOAT, ['batch', 'time', 256])], 'y',
                    [('w', weights(256, 256))])
     check_taken(tested, [{'x': weights(2, 9, 256)}], 'x:1x128x256')
+    # An axis named so is the batch, wherever it is.
+    tested = model([helper.make_node('MatMul', ['x', 'w'], ['y'])],
+                   [('x', FLOAT, ['time', 'batch_size', 256])], 'y',
+                   [('w', weights(256, 256))])
+    check_taken(tested, [{'x': weights(9, 2, 256)}], 'x:128x1x256')
+
+
+@case
+def open_channels(arguments):
+    """An image whose axes are all open has three channels."""
+    tested = model([helper.make_node('Exp', ['x'], ['e']),
+                    helper.make_node('Sin', ['e'], ['y'])],
+                   [('x', FLOAT, ['n', 'c', 'h', 'w'])], 'y')
+    check_taken(tested, [{'x': weights(1, 5, 8, 8)}], 'x:1x3x224x224')
 
 
 @case

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MAX_LENGTHS 16u
+#define COLOR_CHANNELS 3
 
 struct lengths {
     uint32_t count, typical;
@@ -37,17 +38,35 @@ static bool same_name(const char *a, const char *b)
     return a != NULL && b != NULL && a[0] != '\0' && strcmp(a, b) == 0;
 }
 
-/* Returns true if the axis is the first of several, or has the name of such an
- * axis of an input. */
+static bool is_named_batch(const struct graph_value *value, uint32_t axis)
+{
+    const char *name = value->dimension_names[axis];
+
+    return name != NULL && strstr(name, "batch") != NULL;
+}
+
+/* Returns true if the first axis is a batch: it is one of several, and no other
+ * has the name of a batch. */
+static bool is_batch_first(const struct graph_value *value)
+{
+    for (uint32_t k = 1; k < value->rank; k++) {
+        if (is_named_batch(value, k))
+            return false;
+    }
+    return value->rank != 1;
+}
+
+/* Returns true if the axis is a batch, or has the name of the batch of an
+ * input. */
 static bool is_batch(const struct graph *graph, const struct graph_value *value,
                      uint32_t axis)
 {
-    if (axis == 0 && value->rank != 1)
+    if (is_named_batch(value, axis) || (axis == 0 && is_batch_first(value)))
         return true;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct graph_value *other = &graph->values[graph->inputs[i]];
 
-        if (other->rank > 1 &&
+        if (other->rank > 1 && is_batch_first(other) &&
             same_name(other->dimension_names[0], value->dimension_names[axis]))
             return true;
     }
@@ -88,6 +107,20 @@ static enum axis_kind axis_kind(const struct graph *graph,
     return kind;
 }
 
+/* Returns true if the axis is that of the channels of an image or volume whose
+ * axes are all open. */
+static bool is_open_channel(const struct graph *graph,
+                            const struct graph_value *value, uint32_t axis)
+{
+    if (axis != 1 || value_kind(graph, value) == AXIS_OF_SEQUENCE)
+        return false;
+    for (uint32_t k = 1; k < value->rank; k++) {
+        if (value->shape[k] >= 0 || is_batch(graph, value, k))
+            return false;
+    }
+    return true;
+}
+
 int64_t assumption_length(const struct graph *graph,
                           const struct assumption *assumption,
                           const struct graph_value *value, uint32_t axis)
@@ -99,6 +132,8 @@ int64_t assumption_length(const struct graph *graph,
     if (assumption->empty_past && name != NULL &&
         strstr(name, "past") != NULL && strchr(name, '+') == NULL)
         return 0;
+    if (is_open_channel(graph, value, axis))
+        return COLOR_CHANNELS;
     return assumption->lengths[axis_kind(graph, value, axis)];
 }
 
