@@ -371,6 +371,8 @@ int sweep_main(int argc, char **argv, const struct sweep_subject *of)
     plug_cache(sweep_cache, sizeof sweep_cache, name);
     if (!plug_start(&plug))
         return 77;
+    /* The plugin keeps the memory of this thread's messages. */
+    plug.api->device_count(NULL);
     heap_watch(plug.api);
     calls = sweep_all(argc, argv);
     plug_cache_remove(sweep_cache);

@@ -391,6 +391,8 @@ int main(int argc, char **argv)
                                                  .lazy = 6};
 
     setenv("TANDEM_BACKENDS", "cpu,opencl", 1);
+    /* The library keeps the memory of this thread's messages. */
+    tandem_context_create(NULL, NULL);
     heap_watch(dlsym(RTLD_DEFAULT, "tandem_version"));
     return sweep_main(argc, argv, &subject);
 }
