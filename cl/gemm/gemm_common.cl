@@ -25,19 +25,9 @@
 #define LOAD1(from) AB_TO_F32(*(from))
 #define LOAD4(from) AB_TO_F32_VEC4(*(__global const AB_T4 *)(from))
 
-/* With HAS_OLD, kernels have the argument `old_base`, and beta multiplies the
- * elements of this matrix instead of those of c. OLD(p) has the same offsets as
- * c. */
-#ifndef HAS_OLD
-#define HAS_OLD 0
-#endif
-#if HAS_OLD
-#define OLD_ARGUMENT __global const C_T *old_base,
+/* Beta multiplies the elements of the matrix at the kernels' argument
+ * `old_base`, which may be c. OLD(p) has the same offsets as c. */
 #define OLD(p) (old_base + ((long)(p).old_offset - (long)(p).c_offset))
-#else
-#define OLD_ARGUMENT
-#define OLD(p) c
-#endif
 
 INLINE float epilogue(float sum, float old, float bias,
                       const struct gemm_params *p)

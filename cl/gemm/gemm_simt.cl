@@ -467,11 +467,13 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
                       __global const C_T *bias,
                       __global const uint *nonfinite_flags,
 #if PATCHES
-                      OLD_ARGUMENT const struct patches_gemm_params all)
+                      __global const C_T *old_base,
+                      const struct patches_gemm_params all)
 {
     const struct gemm_params p = all.gemm;
 #else
-                      OLD_ARGUMENT const struct gemm_params p)
+                      __global const C_T *old_base,
+                      const struct gemm_params p)
 {
 #endif
     __local float a_tiles[2][K_TILE][A_PITCH] __attribute__((aligned(16)));

@@ -417,7 +417,8 @@ INLINE void store_block(__global C_T *c, __global float *partial,
 KERNEL void gemv(__global C_T *c, __global float *partial,
                  __global const AB_T *w, __global const AB_T *x,
                  __global const C_T *bias,
-                 OLD_ARGUMENT const struct gemm_params p)
+                 __global const C_T *old_base,
+                 const struct gemm_params p)
 {
     __local float shared[SHARED_FLOATS] __attribute__((aligned(16)));
     uint id = get_local_id(0);

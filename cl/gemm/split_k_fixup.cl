@@ -14,7 +14,8 @@
 #ifdef BUILD_split_k_fixup
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
                           __global const C_T *bias,
-                          OLD_ARGUMENT const struct gemm_params p)
+                          __global const C_T *old_base,
+                          const struct gemm_params p)
 {
     uint elements_per_item = p.flags & C_IS_VEC4 ? 4 : 1;
     ulong i = (ulong)get_global_id(0) * elements_per_item;
@@ -40,7 +41,8 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
 #ifdef BUILD_split_k_fixup_tiles
 KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
-                          OLD_ARGUMENT const struct gemm_params p)
+                          __global const C_T *old_base,
+                          const struct gemm_params p)
 {
     uint columns = max(p.tile_n / 4, 1u),
          items_per_tile = max(p.tile_m * columns, 1u);
@@ -67,7 +69,8 @@ KERNEL void split_k_fixup_tiles(__global C_T *c, __global const float *partial,
 #ifdef BUILD_split_k_fixup_lanes
 KERNEL void split_k_fixup_lanes(__global C_T *c, __global const float *partial,
                                 __global const C_T *bias,
-                          OLD_ARGUMENT const struct gemm_params p)
+                          __global const C_T *old_base,
+                          const struct gemm_params p)
 {
     __local float partials[GROUP_SIZE];
     uint lanes = 1u << p.lanes_log2, step = GROUP_SIZE / lanes;

@@ -289,12 +289,14 @@ KERNEL void gemm_3xtf32(__global C_T *c, __global float *partial,
                         __global const C_T *bias,
                         __global uint *nonfinite_flags,
 #if PATCHES
-                        OLD_ARGUMENT const struct patches_gemm_params all)
+                        __global const C_T *old_base,
+                        const struct patches_gemm_params all)
 {
     const struct gemm_params p = all.gemm;
     const struct patches_params patches = all.patches;
 #else
-                        OLD_ARGUMENT const struct gemm_params p)
+                        __global const C_T *old_base,
+                        const struct gemm_params p)
 {
 #endif
     __local float shared[STAGES * (A_STAGE + B_STAGE)]

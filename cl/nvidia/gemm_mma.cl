@@ -453,7 +453,8 @@ INLINE void sums_promote(float (*sum)[Y_BLOCKS][4], __global float4 *promoted,
 KERNEL void gemm_mma(__global C_T *c, __global float *partial,
                      __global const element_t *a, __global const element_t *b,
                      __global const C_T *bias, __global uint *nonfinite_flags,
-                     OLD_ARGUMENT const struct gemm_params p)
+                     __global const C_T *old_base,
+                     const struct gemm_params p)
 {
     /* Aligned to 256 bytes, because rows_load flips address bits 5 to 7. */
     __local uint shared[STAGES * (A_STAGE + B_STAGE) / 4]

@@ -538,7 +538,8 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
 KERNEL void gemm_wgmma(__global C_T *c, __global float *partial,
                        __global const uchar *a_all, __global const uchar *b_all,
                        __global const C_T *bias, __global uint *nonfinite_flags,
-                       OLD_ARGUMENT const struct gemm_params p)
+                       __global const C_T *old_base,
+                       const struct gemm_params p)
 {
     /* Aligned to 1024 bytes, because the swizzle depends on the address. */
     __local uchar shared[STAGES * (A_STAGE + B_STAGE)]

@@ -103,7 +103,9 @@ static void params_fill(struct conv_params *out,
     out->rows = (uint32_t)conv->rows;
     out->channels = (uint32_t)conv->channels;
     out->depth = (uint32_t)conv->depth;
-    activation_attributes(out->activation, &conv->activation);
+    const struct activation activation =
+        activation_for_kernel(&conv->activation);
+    activation_attributes(out->activation, &activation);
 }
 
 /* Adds the operands and sets their offsets.  The output stands for a missing
@@ -171,13 +173,11 @@ static void plan_depthwise(struct launch_plan *plan,
     const struct window_axis *x = &conv->window.axis[0];
     const struct window_axis *y = &conv->window.axis[1];
     struct kernel_key key = {.kernel = &kernel_depthwise,
-                             .op = (uint16_t)conv->activation.op,
-                             .op_form =
-                                 activation_is_gelu_tanh(&conv->activation),
                              .group_log2 = request->group_log2,
                              .item_vec4 = (uint8_t)x->kernel,
                              .row_elements = (uint8_t)y->kernel,
                              .lanes_log2 = (uint8_t)y->stride};
+    kernel_key_set_activation(&key, &conv->activation);
     int64_t blocks = (int64_t)div_ceil((uint64_t)y->out, OUT_LINES);
     int64_t lengths[MAX_SPATIAL_AXES] = {x->out, blocks, 1};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
@@ -210,10 +210,9 @@ static void plan_conv(struct launch_plan *plan,
     const struct kernel_info *kernels = tiled ? kernels_tiled : kernels_direct;
     struct kernel_key key = {
         .kernel = &kernels[conv.is_transposed],
-        .op = (uint16_t)conv.activation.op,
-        .op_form = activation_is_gelu_tanh(&conv.activation),
         .group_log2 = tiled ? TILED_GROUP_LOG2 : request->group_log2,
         .index_64bit = index_64bit};
+    kernel_key_set_activation(&key, &conv.activation);
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct conv_params *out = (struct conv_params *)step->params;
     params_fill(out, &conv);

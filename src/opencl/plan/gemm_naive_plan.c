@@ -26,7 +26,7 @@ static struct kernel_step *single_step_plan(struct launch_plan *plan,
 {
     uint64_t elements = gemm_c_elements(gemm);
     key.index_64bit = elements > MAX_32BIT_INDEX;
-    kernel_key_set_activation(&key, gemm);
+    gemm_key_set_activation(&key, gemm);
     launch_plan_clear(plan);
     struct kernel_step *step = plan_add_step(plan, &key, params);
     step_add_gemm_c(step, gemm, true);

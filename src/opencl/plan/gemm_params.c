@@ -49,20 +49,21 @@ void kernel_key_set_types(struct kernel_key *key,
 {
     key->types[0] = kernel_type_of(gemm_c_dtype(gemm));
     key->types[1] = kernel_type_of(gemm->dtype);
+    key->op = TANDEM_OP_CLIP;
 }
 
 void activation_fill(float *out, const struct tandem_gemm *gemm)
 {
-    struct activation activation = gemm_activation(gemm);
+    struct activation given = gemm_activation(gemm);
+    struct activation activation = activation_for_kernel(&given);
     activation_attributes(out, &activation);
 }
 
-void kernel_key_set_activation(struct kernel_key *key,
-                               const struct tandem_gemm *gemm)
+void gemm_key_set_activation(struct kernel_key *key,
+                             const struct tandem_gemm *gemm)
 {
-    key->op = gemm->activation;
     struct activation activation = gemm_activation(gemm);
-    key->op_form = activation_is_gelu_tanh(&activation);
+    kernel_key_set_activation(key, &activation);
 }
 
 bool define_gemm_dtype(char out[DEFINE_VALUE_BYTES],
@@ -80,11 +81,6 @@ uint32_t define_gemm_config(const struct define_input *in)
     uint32_t value;
     memcpy(&value, config + in->argument, sizeof(value));
     return value;
-}
-
-uint32_t define_has_old(const struct define_input *in)
-{
-    return in->key->has_old != 0 ? 1 : NOT_DEFINED;
 }
 
 uint32_t define_vector(const struct define_input *in)
@@ -220,6 +216,16 @@ void step_add_gemm_bias(struct kernel_step *step,
                         false);
 }
 
+void step_add_gemm_old(struct kernel_step *step,
+                       const struct tandem_gemm *gemm,
+                       const struct tandem_tensor_desc *old)
+{
+    if (old != NULL)
+        step_add_tensor(step, old, false);
+    else
+        step_add_gemm_c(step, gemm, false);
+}
+
 /* ---- fixup of split k ---- */
 
 static const struct kernel_define fixup_defines[] = {
@@ -271,14 +277,12 @@ void plan_split_k_fixup(struct launch_plan *plan,
                              .group_log2 = group_log2,
                              .index_64bit = from->c_elements > MAX_32BIT_INDEX};
     kernel_key_set_types(&key, gemm);
-    kernel_key_set_activation(&key, gemm);
-    key.has_old = old != NULL;
+    gemm_key_set_activation(&key, gemm);
     struct kernel_step *step = plan_add_step(plan, &key, from);
     ((struct gemm_params *)step->params)->lanes_log2 = lanes_log2;
     step_add_gemm_c(step, gemm, true);
     step_add_temp(step, false);
     step_add_gemm_bias(step, gemm);
-    if (old != NULL)
-        step_add_tensor(step, old, false);
+    step_add_gemm_old(step, gemm, old);
     step_set_items(step, items);
 }

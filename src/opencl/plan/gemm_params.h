@@ -45,8 +45,9 @@ void gemm_params_set_tiles(struct gemm_params *out, uint32_t tiles_m,
 /* Sets out[0] and out[1] to the attributes of the activation. */
 void activation_fill(float *out, const struct tandem_gemm *gemm);
 /* Set the fields of a key for the activation, and for the dtypes of `c`, and of
- * `a` and `b`. */
-void kernel_key_set_activation(struct kernel_key *key,
+ * `a` and `b`.  The second function also sets the activation of kernels that
+ * store only partial sums. */
+void gemm_key_set_activation(struct kernel_key *key,
                                const struct tandem_gemm *gemm);
 void kernel_key_set_types(struct kernel_key *key,
                           const struct tandem_gemm *gemm);
@@ -65,11 +66,8 @@ define_number_fn define_gemm_config;
 define_number_fn define_vector;
 #define DEFINE_VECTOR(name, field)                                             \
     DEFINE_NUMBER(name, define_vector, offsetof(struct kernel_key, field))
-/* Macros for the epilogue. */
-#define EPILOGUE_DEFINES                                                       \
-    DEFINE_TEXT("ACTIVATION", define_activation, 0),                           \
-        DEFINE_NUMBER("HAS_OLD", define_has_old, 0)
-define_number_fn define_has_old;
+/* The macro for the epilogue. */
+#define EPILOGUE_DEFINES DEFINE_TEXT("ACTIVATION", define_activation, 0)
 
 /* Add an argument to a step.  Without a bias, the argument for the bias is `c`
  * as a placeholder, because it must be a valid buffer. */
@@ -80,6 +78,9 @@ void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
                      bool written);
 void step_add_gemm_bias(struct kernel_step *step,
                         const struct tandem_gemm *gemm);
+/* Without `old`, the argument is `c`. */
+void step_add_gemm_old(struct kernel_step *step, const struct tandem_gemm *gemm,
+                       const struct tandem_tensor_desc *old);
 /* Plans the kernel that adds partial sums and applies bias and activation.
  * `old` is what beta multiplies instead of c, or NULL. */
 void plan_split_k_fixup(struct launch_plan *plan,

@@ -230,10 +230,8 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
     bool uses_temp =
         (params->flags & (STORES_PARTIALS | PROMOTES_IN_MEMORY)) != 0;
     bool recomputes = (params->flags & ONLY_NONFINITE_TILES) != 0;
-    bool reads_old = writes_c && sources->old != NULL;
     if (writes_c)
-        kernel_key_set_activation(&key, gemm);
-    key.has_old = reads_old;
+        gemm_key_set_activation(&key, gemm);
     struct kernel_step *step =
         patches != NULL ? patches_step_add(plan, &key, params, patches)
                         : plan_add_step(plan, &key, params);
@@ -246,8 +244,7 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
         step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
     step_add_gemm_bias(step, gemm);
     step_add_temp_or_c(step, gemm, has_flags, has_flags && !recomputes);
-    if (reads_old)
-        step_add_tensor(step, sources->old, false);
+    step_add_gemm_old(step, gemm, writes_c ? sources->old : NULL);
     step->groups = total_groups(params);
 }
 

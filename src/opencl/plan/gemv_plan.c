@@ -227,8 +227,7 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     }
     struct kernel_key key = key_of(gemm, &operands, kernel);
     if (!split)
-        kernel_key_set_activation(&key, gemm);
-    key.has_old = !split && old != NULL;
+        gemm_key_set_activation(&key, gemm);
     struct kernel_step *step = plan_add_step(plan, &key, &params);
     step_add_gemm_c(step, gemm, !split);
     if (split)
@@ -238,8 +237,7 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     step_add_gemm_operand(step, gemm, operands.matrix);
     step_add_gemm_operand(step, gemm, operands.vectors);
     step_add_gemm_bias(step, gemm);
-    if (key.has_old != 0)
-        step_add_tensor(step, old, false);
+    step_add_gemm_old(step, gemm, split ? NULL : old);
     step->groups = tiling.groups * params.splits;
     if (split)
         plan_split_k_fixup(plan, gemm, old, &params, group_log2);

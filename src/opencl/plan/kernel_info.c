@@ -2,9 +2,11 @@
 /* Makes the compiler options of a kernel from its key. */
 #include "opencl/plan/kernel_info.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/op_activation.h"
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
 
@@ -45,6 +47,25 @@ bool define_activation(char out[DEFINE_VALUE_BYTES],
     snprintf(out, DEFINE_VALUE_BYTES, "op_%s%s", info->name,
              in->key->op_form != 0 ? "_tanh" : "");
     return true;
+}
+
+struct activation activation_for_kernel(const struct activation *activation)
+{
+    switch (activation->op) {
+    case TANDEM_OP_INVALID:
+        return (struct activation){TANDEM_OP_CLIP, {-INFINITY, INFINITY}};
+    case TANDEM_OP_RELU:
+        return (struct activation){TANDEM_OP_CLIP, {0, INFINITY}};
+    default:
+        return *activation;
+    }
+}
+
+void kernel_key_set_activation(struct kernel_key *key,
+                               const struct activation *activation)
+{
+    key->op = (uint16_t)activation_for_kernel(activation).op;
+    key->op_form = activation_is_gelu_tanh(activation);
 }
 
 /* ---- options ---- */

@@ -7,6 +7,7 @@
 
 #include "opencl/plan/kernel_key.h"
 
+struct activation;
 struct platform_device;
 
 #define DEFINE_VALUE_BYTES 64u
@@ -39,6 +40,13 @@ struct kernel_define {
 
 define_number_fn define_constant, define_field;
 define_text_fn define_type, define_activation;
+/* Returns the activation that a kernel applies instead: clip instead of none
+ * and of relu, which clip computes exactly. Fewer kernels have to be compiled
+ * then, and clip takes no measurable time. */
+struct activation activation_for_kernel(const struct activation *activation);
+/* Sets the key's fields for the activation. */
+void kernel_key_set_activation(struct kernel_key *key,
+                               const struct activation *activation);
 /* Writes the string and returns true. */
 bool define_string(char out[DEFINE_VALUE_BYTES], const char *string);
 

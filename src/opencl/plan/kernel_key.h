@@ -58,7 +58,7 @@ struct kernel_key {
     uint8_t gemm_kernel;        /* enum gemm_kernel_id */
     uint8_t format;             /* enum packed_format */
     uint8_t a_layout, b_layout; /* enum operand_layout */
-    uint8_t has_old;            /* the kernel has the argument `old_base` */
+    uint8_t padding;            /* 0; makes the size a multiple of 8 */
 };
 
 /* The key has no padding, so keys are compared and hashed as bytes. */

@@ -203,10 +203,6 @@ static enum tandem_status self_test_prepare(struct self_test *test,
     else
         plan_gemm(&test->plan, &test->gemm, test->tile,
                   (struct split_k){SPLITS, ALL_GEMM_TILES}, NULL, 0);
-    /* The test stores partial sums, so no kernel reads `old`. */
-    for (uint32_t i = 0; i < test->plan.step_count; i++)
-        if (key->has_old != 0 && test->plan.step[i].key.kernel == key->kernel)
-            step_add_buffer(&test->plan.step[i], test->gemm.c.buffer, 0, false);
     test->sums = malloc(result_bytes(test));
     if (test->sums == NULL || !operand_make(test, OPERAND_A) ||
         !operand_make(test, OPERAND_B))
