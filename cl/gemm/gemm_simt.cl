@@ -217,218 +217,211 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
         }
 }
 
-/* A pass stores ROWS_PER_PASS rows of a tile. A work-item makes STORES_AT_ONCE
- * stores between two tests for the end of the pass. */
+/* A tile is stored in passes of ROWS_PER_PASS rows through local memory, to
+ * coalesce the accesses to c. In a step, a work-item stores four elements:
+ * neighbours in a row if tile_uses_vec4. Otherwise their distance in local
+ * memory is GROUP_SIZE, so that neighbouring work-items store neighbouring
+ * elements. The same code serves all passes and both cases, because compilers
+ * would need much time for copies of it. */
 #define ROWS_PER_PASS (ITEM_ROWS_PER_GROUP * 4)
-#ifndef STORES_AT_ONCE
-#define STORES_AT_ONCE 4
+#define STEPS_PER_PASS (ROWS_PER_PASS * TILE_N / 4 / GROUP_SIZE)
+#define ROWS_PER_STEP (4 * GROUP_SIZE / TILE_N)
+/* A work-item loads all inputs of STEPS_AT_ONCE steps, so that the loads
+ * overlap. */
+#ifndef STEPS_AT_ONCE
+#define STEPS_AT_ONCE 4
 #endif
 
-/* Position of the sums that a work-item stores in a pass. */
-struct store_position {
-    uint left;     /* rows from the first sum to the end of c; 0 outside c */
-    uint max_left; /* largest `left` of all work-items */
-    ulong partial; /* offset in the partials */
-    ulong line;    /* elements from one row of partials to the next */
-    long c, bias;  /* offsets in c and bias */
+/* Define accesses to four elements, of which the first `count` exist. With
+ * vec4, they are neighbours, and `count` is 0 or 4. Otherwise `stride` is the
+ * distance between two of them. They test vec4 first, because it is the same in
+ * all work-items; see epilogue_scalar_if. */
+#define DEFINE_FOUR_READ(name, type)                                           \
+    INLINE float4 name(__global const CAT(type, _t) *from, bool vec4,          \
+                       uint count, long stride)                                \
+    {                                                                          \
+        float4 x = (float4)(0.0f);                                             \
+        if (vec4) {                                                            \
+            if (count > 0)                                                     \
+                x = CAT(type, _to_f32_vec4)(                                   \
+                    *(__global const CAT(type, _t4) *)from);                   \
+            return x;                                                          \
+        }                                                                      \
+        if (count > 0)                                                         \
+            x.s0 = CAT(type, _to_f32)(from[0]);                                \
+        if (count > 1)                                                         \
+            x.s1 = CAT(type, _to_f32)(from[stride]);                           \
+        if (count > 2)                                                         \
+            x.s2 = CAT(type, _to_f32)(from[2 * stride]);                       \
+        if (count > 3)                                                         \
+            x.s3 = CAT(type, _to_f32)(from[3 * stride]);                       \
+        return x;                                                              \
+    }
+#define DEFINE_FOUR_WRITE(name, type)                                          \
+    INLINE void name(__global CAT(type, _t) *to, bool vec4, uint count,        \
+                     long stride, float4 x)                                    \
+    {                                                                          \
+        if (vec4) {                                                            \
+            if (count > 0)                                                     \
+                *(__global CAT(type, _t4) *)to =                               \
+                    CAT(type, _from_f32_vec4)(x);                              \
+            return;                                                            \
+        }                                                                      \
+        if (count > 0)                                                         \
+            to[0] = CAT(type, _from_f32)(x.s0);                                \
+        if (count > 1)                                                         \
+            to[stride] = CAT(type, _from_f32)(x.s1);                           \
+        if (count > 2)                                                         \
+            to[2 * stride] = CAT(type, _from_f32)(x.s2);                       \
+        if (count > 3)                                                         \
+            to[3 * stride] = CAT(type, _from_f32)(x.s3);                       \
+    }
+DEFINE_FOUR_READ(c_read, C_DTYPE)
+DEFINE_FOUR_WRITE(c_write, C_DTYPE)
+DEFINE_FOUR_READ(total_read, f32)
+DEFINE_FOUR_WRITE(total_write, f32)
+
+/* The arrays that store_tile reads and writes. */
+struct tile_memory {
+    __global C_T *c;
+    __global const C_T *old, *bias;
+    __global float *partial;
 };
 
-INLINE struct store_position store_position_get(const struct tile *tile,
-                                                uint first, uint at,
-                                                const struct gemm_params *p)
-{
-    struct store_position s;
-    uint y = first + at / TILE_N, x = at % TILE_N;
-    uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
-    uint batch = tile->batch;
-    bool is_tile_partial = p->unsplit_tiles > 0;
-    s.left = row < p->m && column < p->n ? p->m - row : 0;
-    s.max_left = min(p->m - tile->m * TILE_M - first, (uint)ROWS_PER_PASS);
-    s.line = is_tile_partial ? TILE_N : p->n;
-    s.partial = p->partial_offset + (is_tile_partial
-                                         ? TILE_PARTIAL_OFFSET
-                                         : MATRIX_PARTIAL_OFFSET(tile));
-    s.c = C_OFFSET;
-    s.bias = BIAS_OFFSET;
-    return s;
-}
-
-/* Stores the rows of a pass, which are in local memory. The pass begins at row
- * `first` of the tile. Each store has `width` elements, 4 or 1. */
-INLINE void store_rows(__global C_T *c, __global float *partial,
-                       __global const C_T *old, __global const C_T *bias,
-                       const struct tile *tile,
-                       uint first, __local const float *shared,
-                       const uint width, const struct gemm_params *p)
-{
-    const struct store_position s =
-        store_position_get(tile, first, get_local_id(0) * width, p);
-    const uint row_step = GROUP_SIZE * width / TILE_N;
-    const long c_step = row_step * p->c_ld;
-    const long bias_step = row_step * p->bias_row;
-    const ulong partial_step = row_step * s.line;
-    shared += get_local_id(0) * width;
-    partial += s.partial;
-    c += s.c;
-    old += s.c;
-    bias += s.bias;
-    if (tile->is_split) {
-#pragma unroll 1
-        for (uint y = 0; y < s.max_left; y += row_step) {
-            if (y < s.left && width == 4)
-                *(__global float4 *)partial = *(__local const float4 *)shared;
-            else if (y < s.left)
-                *partial = *shared;
-            partial += partial_step;
-            shared += GROUP_SIZE * width;
-        }
-        return;
-    }
-    for (uint y = 0; y < s.max_left; y += STORES_AT_ONCE * row_step) {
-        REPEAT (i, STORES_AT_ONCE) {
-            const bool inside = y + i * row_step < s.left;
-            if (width == 4)
-                epilogue_vec4_if(c, old, bias, inside,
-                                 *(__local const float4 *)shared, p);
-            else
-                epilogue_scalar_if(c, old, bias, inside, *shared, p);
-            c += c_step;
-            old += c_step;
-            bias += bias_step;
-            shared += GROUP_SIZE * width;
-        }
-    }
-}
-
-/* Stores a tile through local memory, 32 rows at a time, to coalesce writes. */
-INLINE void store_tile(__global C_T *c, __global float *partial,
-                              __global const C_T *old,
-                              __global const C_T *bias,
-                              const struct tile *tile, float (*sum)[ITEM_N],
-                              __local float *shared, uint y, uint x,
-                              const struct gemm_params *p)
-{
-#pragma unroll
-    for (uint i = 0; i < ITEM_M; i += 4) {
-        if (tile->m * TILE_M + i * ITEM_ROWS_PER_GROUP >= p->m)
-            break;
-        barrier(CLK_LOCAL_MEM_FENCE);
-        REPEAT (row, 4)
-#pragma unroll
-            for (uint j = 0; j < ITEM_N; j += 4)
-                *(__local float4 *)(shared + (y * 4 + row) * TILE_N +
-                                    j * ITEM_COLUMNS_PER_GROUP + x * 4) =
-                    (float4)(sum[i + row][j], sum[i + row][j + 1],
-                             sum[i + row][j + 2], sum[i + row][j + 3]);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (tile_uses_vec4(tile, p))
-            store_rows(c, partial, old, bias, tile, i * ITEM_ROWS_PER_GROUP,
-                       shared, 4, p);
-        else
-            store_rows(c, partial, old, bias, tile, i * ITEM_ROWS_PER_GROUP,
-                       shared, 1, p);
-    }
-}
-
-/* Returns the address of a work-item's first total, and sets *line to the row
- * stride in elements. The totals of a split tile are stored as its partial
- * sums. Those of an unsplit tile are stored in c, or at promoted_offset if c is
- * not f32 or if beta * c still needs the old c (PROMOTES_IN_MEMORY). */
-INLINE __global float *totals_address(__global C_T *c, __global float *partial,
-                                      const struct tile *tile, uint y, uint x,
+/* Returns the address of a total of a tile, and sets *line to the row stride in
+ * elements. The totals of a split tile are its partial sums. Those of an
+ * unsplit tile are in c, or at promoted_offset if c is not f32 or if beta * c
+ * still needs the old c (PROMOTES_IN_MEMORY). */
+INLINE __global float *totals_address(const struct tile_memory *memory,
+                                      const struct tile *tile, uint row,
+                                      uint column, uint y, uint x,
                                       const struct gemm_params *p, long *line)
 {
-    const uint row = tile->m * TILE_M + y * 4;
-    const uint column = tile->n * TILE_N + x * 4;
+    const uint batch = tile->batch;
     if (tile->is_split && p->unsplit_tiles > 0) {
         *line = TILE_N;
-        return partial + p->partial_offset +
-               ((ulong)tile->partial_tile * TILE_M + y * 4) * TILE_N + x * 4;
+        return memory->partial + p->partial_offset + TILE_PARTIAL_OFFSET;
     }
     if (tile->is_split || (p->flags & PROMOTES_IN_MEMORY) != 0) {
-        const ulong plane = tile->is_split ? tile->partial_plane : tile->batch;
+        const ulong plane = tile->is_split ? tile->partial_plane : batch;
         *line = p->n;
-        return partial +
+        return memory->partial +
                (tile->is_split ? p->partial_offset : p->promoted_offset) +
                (plane * p->m + row) * p->n + column;
     }
     *line = p->c_ld;
-    return (__global float *)c + (long)p->c_offset +
-           (long)tile->batch * p->c_batch + (long)row * p->c_ld + column;
+    return (__global float *)memory->c + C_OFFSET;
 }
 
-/* ROWS_PER_BATCH rows have 16 sums, which take 16 registers. ROW_DISTANCE(i) is
- * the number of tile rows from a work-item's first row to its row i. */
-#define ROWS_PER_BATCH (16 / ITEM_N)
-#define ROW_DISTANCE(i) ((i) / 4 * 4 * ITEM_ROWS_PER_GROUP + (i) % 4)
-
-/* Adds the sums to the totals in global memory and clears the sums. If `first`
- * is true, stores the sums as the first totals. If `last` is true, leaves the
- * totals in `sum` instead. `edge` holds the numbers of rows and columns from
- * the tile's first element to the end of c. It is in local memory, because
- * compilers otherwise hoist all comparisons out of the loop and keep their
- * results in registers. */
-INLINE void totals_add(float (*sum)[ITEM_N], __global float *total, long line,
-                       bool first, bool last, const struct tile *tile, uint y,
-                       uint x, __local const uint *edge,
+/* Stores the rows of a pass, which are in `shared`. The pass begins at row
+ * `first` of the tile. Adds earlier totals unless is_first. If `last`, these
+ * are the results for c, otherwise totals. */
+INLINE void store_pass(const struct tile_memory *memory,
+                       const struct tile *tile, uint first,
+                       __local const float *shared, bool is_first, bool is_last,
                        const struct gemm_params *p)
 {
-    const bool uses_vec4 = tile_uses_vec4(tile, p);
-    const int rows = (int)(edge[0] - y * 4), columns = (int)(edge[1] - x * 4);
-#pragma unroll
-    for (int i = 0; i < ITEM_M; i += ROWS_PER_BATCH) {
-        /* Loading all rows before storing the first lets the loads overlap. */
-        float4 old[ROWS_PER_BATCH][ITEM_N / 4];
-#pragma unroll
-        for (int r = 0; r < ROWS_PER_BATCH; ++r)
-#pragma unroll
-            for (int j = 0; j < ITEM_N / 4; ++j) {
-                const int left = ROW_DISTANCE(i) + r < rows && !first
-                                     ? columns - j * 4 * ITEM_COLUMNS_PER_GROUP
-                                     : 0;
-                __global const float *at =
-                    total + r * line + j * 4 * ITEM_COLUMNS_PER_GROUP;
-                old[r][j] = (float4)(0.0f);
-                if (uses_vec4 && left > 0) {
-                    old[r][j] = *(__global const float4 *)at;
-                } else if (!uses_vec4) {
-                    old[r][j].s0 = left > 0 ? at[0] : 0.0f;
-                    old[r][j].s1 = left > 1 ? at[1] : 0.0f;
-                    old[r][j].s2 = left > 2 ? at[2] : 0.0f;
-                    old[r][j].s3 = left > 3 ? at[3] : 0.0f;
-                }
+    const bool vec4 = tile_uses_vec4(tile, p);
+    const uint rows_apart = GROUP_SIZE / TILE_N;
+    const uint at = get_local_id(0) * (vec4 ? 4 : 1);
+    const uint y = first + at / TILE_N, x = at % TILE_N;
+    const uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
+    const uint batch = tile->batch;
+    const int left = row < p->m && column < p->n ? (int)(p->m - row) : 0;
+    const int max_left = (int)(p->m - tile->m * TILE_M - first);
+    long line;
+    __global float *total =
+        totals_address(memory, tile, row, column, y, x, p, &line);
+    __global C_T *c = memory->c + C_OFFSET;
+    __global const C_T *old = memory->old + C_OFFSET;
+    __global const C_T *bias = memory->bias + BIAS_OFFSET;
+    const long bias_stride = vec4 ? p->bias_column : rows_apart * p->bias_row;
+    shared += at;
+#pragma unroll 1
+    for (int from = 0; from < STEPS_PER_PASS * ROWS_PER_STEP && from < max_left;
+         from += STEPS_AT_ONCE * ROWS_PER_STEP) {
+        float4 value[STEPS_AT_ONCE];
+        uint count[STEPS_AT_ONCE];
+        REPEAT (i, STEPS_AT_ONCE) {
+            const int rows = left - from - i * ROWS_PER_STEP;
+            count[i] = rows <= 0 ? 0u
+                       : vec4    ? 4u
+                                 : (rows + rows_apart - 1) / rows_apart;
+            __local const float *own = shared + i * 4 * GROUP_SIZE;
+            if (vec4)
+                value[i] = *(__local const float4 *)own;
+            else
+                value[i] = (float4)(own[0], own[GROUP_SIZE],
+                                    own[2 * GROUP_SIZE], own[3 * GROUP_SIZE]);
+        }
+        if (!is_first) {
+            REPEAT (i, STEPS_AT_ONCE)
+                value[i] += total_read(total + i * ROWS_PER_STEP * line, vec4,
+                                       count[i], rows_apart * line);
+        }
+        if (!is_last || tile->is_split) {
+            REPEAT (i, STEPS_AT_ONCE)
+                total_write(total + i * ROWS_PER_STEP * line, vec4, count[i],
+                            rows_apart * line, value[i]);
+        } else {
+            REPEAT (i, STEPS_AT_ONCE)
+                value[i] *= p->alpha;
+            if (p->beta != 0.0f) {
+                REPEAT (i, STEPS_AT_ONCE)
+                    value[i] += p->beta *
+                                c_read(old + i * ROWS_PER_STEP * p->c_ld, vec4,
+                                       count[i], rows_apart * p->c_ld);
             }
-#pragma unroll
-        for (int r = 0; r < ROWS_PER_BATCH; ++r)
-#pragma unroll
-            for (int j = 0; j < ITEM_N / 4; ++j) {
-                const int left = ROW_DISTANCE(i) + r < rows && !last
-                                     ? columns - j * 4 * ITEM_COLUMNS_PER_GROUP
-                                     : 0;
-                __global float *at =
-                    total + r * line + j * 4 * ITEM_COLUMNS_PER_GROUP;
-                const float4 own =
-                    old[r][j] +
-                    (float4)(sum[i + r][j * 4], sum[i + r][j * 4 + 1],
-                             sum[i + r][j * 4 + 2], sum[i + r][j * 4 + 3]);
-                if (uses_vec4 && left > 0) {
-                    *(__global float4 *)at = own;
-                } else if (!uses_vec4) {
-                    if (left > 0)
-                        at[0] = own.s0;
-                    if (left > 1)
-                        at[1] = own.s1;
-                    if (left > 2)
-                        at[2] = own.s2;
-                    if (left > 3)
-                        at[3] = own.s3;
-                }
-                sum[i + r][j * 4] = last ? own.s0 : 0.0f;
-                sum[i + r][j * 4 + 1] = last ? own.s1 : 0.0f;
-                sum[i + r][j * 4 + 2] = last ? own.s2 : 0.0f;
-                sum[i + r][j * 4 + 3] = last ? own.s3 : 0.0f;
+            if (p->flags & HAS_BIAS) {
+                REPEAT (i, STEPS_AT_ONCE)
+                    value[i] += c_read(bias + i * ROWS_PER_STEP * p->bias_row,
+                                       false, count[i], bias_stride);
             }
-        total += (ROW_DISTANCE(i + ROWS_PER_BATCH) - ROW_DISTANCE(i)) * line;
+            REPEAT (i, STEPS_AT_ONCE) {
+                const float *a = p->activation;
+                const float4 out =
+                    (float4)(ACTIVATION(value[i].s0, a[0], a[1]),
+                             ACTIVATION(value[i].s1, a[0], a[1]),
+                             ACTIVATION(value[i].s2, a[0], a[1]),
+                             ACTIVATION(value[i].s3, a[0], a[1]));
+                c_write(c + i * ROWS_PER_STEP * p->c_ld, vec4, count[i],
+                        rows_apart * p->c_ld, out);
+            }
+        }
+        const long rows = STEPS_AT_ONCE * ROWS_PER_STEP;
+        shared += STEPS_AT_ONCE * 4 * GROUP_SIZE;
+        total += rows * line;
+        c += rows * p->c_ld;
+        old += rows * p->c_ld;
+        bias += rows * p->bias_row;
+    }
+}
+
+/* Stores the sums of a tile; see store_pass. */
+INLINE void store_tile(const struct tile_memory *memory,
+                       const struct tile *tile, float (*sum)[ITEM_N],
+                       __local float *shared, uint y, uint x, bool is_first,
+                       bool is_last, const struct gemm_params *p)
+{
+#pragma unroll 1
+    for (uint pass = 0; pass < ITEM_M / 4; ++pass) {
+        if (tile->m * TILE_M + pass * ROWS_PER_PASS >= p->m)
+            break;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        REPEAT (i, ITEM_M / 4)
+            if (i == pass)
+                REPEAT (row, 4)
+                    REPEAT (j, ITEM_N / 4)
+                        *(__local float4 *)(shared + (y * 4 + row) * TILE_N +
+                                            j * ITEM_COLUMNS_PER_GROUP * 4 +
+                                            x * 4) =
+                            (float4)(sum[i * 4 + row][j * 4],
+                                     sum[i * 4 + row][j * 4 + 1],
+                                     sum[i * 4 + row][j * 4 + 2],
+                                     sum[i * 4 + row][j * 4 + 3]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        store_pass(memory, tile, pass * ROWS_PER_PASS, shared, is_first,
+                   is_last, p);
     }
 }
 
@@ -478,7 +471,6 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
 #endif
     __local float a_tiles[2][K_TILE][A_PITCH] __attribute__((aligned(16)));
     __local float b_tiles[2][K_TILE][B_PITCH] __attribute__((aligned(16)));
-    __local uint edge[2];
     if ((p.flags & ONLY_NONFINITE_TILES) &&
         nonfinite_flags[p.nonfinite_flags_offset + get_group_id(0)] == 0)
         return;
@@ -516,48 +508,39 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     uint x = block % 2 * 8 + ((lane & 1) | (lane >> 1 & 6));
     uint y = block / 2 * 4 + ((lane >> 1 & 1) | (lane >> 3 & 2));
 
-    float sum[ITEM_M][ITEM_N], total[ITEM_M][ITEM_N];
-    sums_clear(sum);
-    sums_clear(total);
-
     /* Work-items whose elements are all past the edge of c do not multiply. */
     const bool has_work = y * 4 < p.m - first_m && x * 4 < p.n - first_n;
-    bool uses_totals = !ACCUMULATE_PER_K_TILE && end - begin > PARTIAL_TERMS;
+    const struct tile_memory memory = {c, OLD(p), bias, partial};
     uint slot = 0;
-    PREFETCH(begin);
-    STORE_K_TILE(0);
-    if (id == 0) {
-        edge[0] = p.m - first_m;
-        edge[1] = p.n - first_n;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint k = begin; k < end; k += K_TILE) {
-        bool has_next = k + K_TILE < end;
-        if (has_next)
-            PREFETCH(k + K_TILE);
-        if (ACCUMULATE_PER_K_TILE)
-            accumulate(total, sum);
-        if (has_work)
-            k_tile_multiply(sum, a_tiles[slot], b_tiles[slot], y, x);
-        if (uses_totals &&
-            ((k + K_TILE - begin) % PARTIAL_TERMS == 0 || !has_next)) {
-            long line;
-            __global float *at =
-                totals_address(c, partial, &tile, y, x, &p, &line);
-            totals_add(sum, at, line, k < begin + PARTIAL_TERMS, !has_next,
-                       &tile, y, x, edge, &p);
-        }
-        if (has_next) {
+    for (uint first = begin;;) {
+        const uint last = ACCUMULATE_PER_K_TILE || end - first <= PARTIAL_TERMS
+                              ? end
+                              : first + PARTIAL_TERMS;
+        float sum[ITEM_M][ITEM_N], total[ITEM_M][ITEM_N];
+        sums_clear(sum);
+        sums_clear(total);
+        for (uint k = first;; k += K_TILE) {
+            if (k < last)
+                PREFETCH(k);
+            if (ACCUMULATE_PER_K_TILE)
+                accumulate(total, sum);
+            if (k > first && has_work)
+                k_tile_multiply(sum, a_tiles[slot], b_tiles[slot], y, x);
+            if (k >= last)
+                break;
             slot ^= 1;
             STORE_K_TILE(slot);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
+        if (ACCUMULATE_PER_K_TILE)
+            accumulate(sum, total);
+        /* store_tile reuses the memory of a_tiles, which has room for a pass.
+         */
+        store_tile(&memory, &tile, sum, &a_tiles[0][0][0], y, x,
+                   first == begin, last == end, &p);
+        if (last == end)
+            break;
+        first = last;
+        barrier(CLK_LOCAL_MEM_FENCE);
     }
-
-    if (ACCUMULATE_PER_K_TILE)
-        accumulate(sum, total);
-
-    /* store_tile reuses the memory of a_tiles, which has room for 32 rows. */
-    store_tile(c, partial, OLD(p), bias, &tile, sum, &a_tiles[0][0][0], y, x,
-               &p);
 }

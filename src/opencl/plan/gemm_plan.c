@@ -82,18 +82,19 @@ static uint32_t define_item_n(const struct define_input *in)
     return item_n(in->key);
 }
 
-/* The number of unrolled iterations along k_tile.  NVIDIA's compiler fully
- * unrolls the loop.  Other compilers unroll four iterations, or two for the
- * largest tiles, because LLVM 16 runs out of registers with four. */
+/* The number of unrolled iterations along k_tile: four, or two for the largest
+ * tiles, because LLVM 16 otherwise runs out of registers.  NVIDIA's compiler
+ * unrolls to about 256 multiplications; more only takes it longer. */
 static uint32_t define_unroll(const struct define_input *in)
 {
+    uint32_t elements = item_m(in->key) * item_n(in->key);
     if (in->hardware->nvidia)
-        return gemm_configs[in->key->gemm_kernel].k_tile;
-    return item_m(in->key) * item_n(in->key) >= 128 ? 2 : 4;
+        return elements >= 128 ? 4 : 256 / elements;
+    return elements >= 128 ? 2 : 4;
 }
 
 /* sin, cos and tan are not unrolled. */
-static uint32_t define_stores_at_once(const struct define_input *in)
+static uint32_t define_steps_at_once(const struct define_input *in)
 {
     return activation_is_long(in->key->op) ? 1 : NOT_DEFINED;
 }
@@ -105,7 +106,7 @@ static uint32_t define_stores_at_once(const struct define_input *in)
         DEFINE_FIELD("B_MN_MAJOR", b_layout), DEFINE_VECTOR("A_VECTOR", vec4), \
         DEFINE_VECTOR("B_VECTOR", b_vec4),                                     \
         DEFINE_NUMBER("UNROLL", define_unroll, 0), EPILOGUE_DEFINES,           \
-        DEFINE_NUMBER("STORES_AT_ONCE", define_stores_at_once, 0)
+        DEFINE_NUMBER("STEPS_AT_ONCE", define_steps_at_once, 0)
 static const struct kernel_define simt_defines[] = {SIMT_DEFINES,
                                                     END_OF_DEFINES};
 static const struct kernel_define simt_patches_defines[] = {
