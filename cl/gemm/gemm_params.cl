@@ -52,6 +52,11 @@ PARAMS_SIZE(gemm_params, 224);
 /* Flag: gemm_mma.cl and gemm_simt.cl add their sums to f32 totals at
  * promoted_offset in global memory. */
 #define PROMOTES_IN_MEMORY 32u
+/* Flags for gemm_recompute.cl, which has no macros for them: the layouts of `a`
+ * and `b`, and whether `b` are patches. */
+#define A_IS_MN_MAJOR 64u
+#define B_IS_MN_MAJOR 128u
+#define B_HAS_PATCHES 256u
 
 /* Maximum number of terms of a partial sum. A long f32 sum is split into
  * partial sums, because its rounding errors can all have the same direction,

@@ -471,9 +471,6 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
 #endif
     __local float a_tiles[2][K_TILE][A_PITCH] __attribute__((aligned(16)));
     __local float b_tiles[2][K_TILE][B_PITCH] __attribute__((aligned(16)));
-    if ((p.flags & ONLY_NONFINITE_TILES) &&
-        nonfinite_flags[p.nonfinite_flags_offset + get_group_id(0)] == 0)
-        return;
     uint id = get_local_id(0);
     struct tile tile = tile_assign(get_group_id(0), &p);
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;

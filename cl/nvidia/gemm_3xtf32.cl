@@ -11,7 +11,7 @@
  * All elements are multiplied by 2^36, so that the smallest ones have a low
  * part. A sum is not finite if an element is infinite or NaN, or if an element
  * or a product is too large. The work-group then sets the non-finite flag of
- * its tile, and gemm_simt.cl's kernel computes the tile again. Because the
+ * its tile, and gemm_recompute.cl's kernel computes the tile again. Because the
  * first kernel may have overwritten c, beta must be 0 unless the sums are
  * stored as partial sums. */
 /* Sizes of a work-group's tile and of the part of it that a warp computes. */

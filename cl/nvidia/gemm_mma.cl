@@ -16,7 +16,7 @@
  * total in global memory, because there are too few registers for totals.
  *
  * If a row or column of an fp16x3 tile is not finite, the work-group sets the
- * tile's non-finite flag. gemm_simt.cl's kernel computes the tile instead. */
+ * tile's non-finite flag. gemm_recompute.cl's kernel computes the tile instead. */
 /* Sizes of a work-group's tile and of the part of it that a warp computes. */
 #ifndef TILE_M
 #define TILE_M 128

@@ -21,7 +21,7 @@
  * MAX_K_TILES_PER_SUM k_tiles. Truncation does not matter for TF32.
  *
  * If a row or column of a tile (fp16x3) or a sum (3xtf32) is not finite, the
- * work-group sets the tile's non-finite flag, and gemm_simt.cl's kernel
+ * work-group sets the tile's non-finite flag, and gemm_recompute.cl's kernel
  * computes the tile again afterwards. */
 #ifndef TILE_M
 #define TILE_M 128

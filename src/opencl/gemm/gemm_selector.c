@@ -31,7 +31,7 @@ void gemm_selector_init(struct gemm_selector *selector,
     gemm_cost_model_init(&selector->cost_model);
     selector->compute_units = max_u32(hardware->info.compute_units, 1);
     selector->prefer_clblast = !hardware->nvidia;
-    uint32_t disabled = 1u << GEMM_SIMT_128X64;
+    uint32_t disabled = 1u << GEMM_RECOMPUTE;
     for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
         const struct gemm_kernel_config *config = &gemm_configs[i];
         bool tensor_cores = config->is_3xtf32 || config->mma_format != MMA_NONE;
@@ -133,7 +133,7 @@ static void forced_select(const struct gemm_selector *selector,
         *out = (struct gemm_selection){.kernel = GEMM_SIMT_64X64,
                                        .split = NO_SPLIT};
     if (gemm->dtype != TANDEM_F32 && gemm_configs[out->kernel].is_3xtf32)
-        out->kernel = gemm_configs[out->kernel].simt_fallback;
+        out->kernel = GEMM_SIMT_64X64;
     if (!gemm_kernel_supports(gemm, out->kernel))
         out->kernel = GEMM_SIMT_64X64;
     if ((disabled >> out->kernel & 1u) != 0)

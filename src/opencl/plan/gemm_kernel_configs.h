@@ -7,7 +7,8 @@
 #include <tandem/backend.h>
 
 /* The GEMM kernels.  GEMV_n supports n vectors per work-group.  SIMT kernels
- * are in cl/gemm/gemm_simt.cl, GEMV kernels in cl/gemm/gemv.cl, MMA_3XTF32
+ * are in cl/gemm/gemm_simt.cl, GEMV kernels in cl/gemm/gemv.cl, RECOMPUTE is
+ * cl/gemm/gemm_recompute.cl, MMA_3XTF32
  * kernels in cl/nvidia/gemm_3xtf32.cl, other MMA kernels in
  * cl/nvidia/gemm_mma.cl, and WGMMA kernels in cl/nvidia/gemm_wgmma.cl. */
 enum gemm_kernel_id {
@@ -26,7 +27,7 @@ enum gemm_kernel_id {
     GEMM_MMA_FP16X3_64X64,
     GEMM_MMA_16BIT_128X256,
     GEMM_MMA_16BIT_128X64,
-    GEMM_SIMT_128X64, /* used only as simt_fallback */
+    GEMM_RECOMPUTE, /* for tiles with infinities or NaN, and for tests */
     GEMM_WGMMA_FP16X3_128X128,
     GEMM_WGMMA_FP16X3_128X64,
     GEMM_WGMMA_3XTF32_128X128,
@@ -59,9 +60,6 @@ struct gemm_kernel_config {
     uint32_t groups_per_compute_unit;
     /* True for 3xTF32 kernels, which are as accurate as f32. */
     bool is_3xtf32;
-    /* The SIMT kernel that recomputes result tiles with infinities or NaN.  A
-     * SIMT or GEMV kernel has its own id here. */
-    enum gemm_kernel_id simt_fallback;
     /* Maximum number of vectors of a GEMV kernel, or 0 for other kernels. */
     uint32_t gemv_vectors;
     enum mma_format mma_format;

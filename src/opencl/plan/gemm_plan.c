@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans whole GEMMs: operand packing, the GEMM kernel, a SIMT kernel that
+/* Plans whole GEMMs: operand packing, the GEMM kernel, the kernel that
  * recomputes tiles with infinities or NaN, and the addition of partial sums. */
 #include "opencl/plan/gemm_plan.h"
 
@@ -123,6 +123,24 @@ static const struct kernel_info kernel_simt_patches = {
     .param_bytes = sizeof(struct patches_gemm_params),
     .flags = KERNEL_FIXED_GROUP_SIZE};
 
+static const struct kernel_define recompute_defines[] = {
+    GEMM_DTYPE_DEFINES, EPILOGUE_DEFINES, END_OF_DEFINES};
+DECLARE_KERNEL_SOURCE(gemm_recompute);
+static const struct kernel_info kernel_recompute = {
+    KERNEL_SOURCE(gemm_recompute), .function = "gemm_recompute",
+    .defines = recompute_defines,
+    .param_bytes = sizeof(struct patches_gemm_params),
+    .flags = KERNEL_FIXED_GROUP_SIZE};
+
+static struct kernel_key recompute_key(const struct tandem_gemm *gemm)
+{
+    struct kernel_key key = {.kernel = &kernel_recompute,
+                             .group_log2 =
+                                 gemm_configs[GEMM_RECOMPUTE].group_log2};
+    kernel_key_set_types(&key, gemm);
+    return key;
+}
+
 /* A work-group has two or four warps.  Each warp computes a block of 64 rows
  * and half of the tile's columns. */
 static uint32_t define_warp_n(const struct define_input *in)
@@ -152,13 +170,15 @@ static const struct kernel_info kernel_3xtf32_patches = {
     .param_bytes = sizeof(struct patches_gemm_params),
     .flags = KERNEL_FIXED_GROUP_SIZE | KERNEL_SELF_TEST};
 
-/* Returns the key of a SIMT or 3xTF32 kernel.  `packed` is true if packed
- * copies replace operands that the kernel cannot read directly. */
+/* Returns the key of a SIMT or 3xTF32 kernel, for a GEMM in which packed copies
+ * replace operands that the kernel cannot read directly. */
 static struct kernel_key simt_key(const struct tandem_gemm *gemm,
-                                  enum gemm_kernel_id kernel, bool packed)
+                                  enum gemm_kernel_id kernel)
 {
+    if (kernel == GEMM_RECOMPUTE)
+        return recompute_key(gemm);
     bool is_3xtf32 = gemm_configs[kernel].is_3xtf32;
-    bool vec4 = is_3xtf32 || (packed && kernel == GEMM_SIMT_128X128);
+    bool vec4 = is_3xtf32 || kernel == GEMM_SIMT_128X128;
     struct gemm_operand a = operand_of(gemm, OPERAND_A);
     struct gemm_operand b = operand_of(gemm, OPERAND_B);
     struct kernel_key key = {.kernel =
@@ -204,14 +224,28 @@ static void step_add_temp_or_c(struct kernel_step *step,
         step_add_gemm_c(step, gemm, written);
 }
 
-/* Changes the key of a kernel to that of the kernel for patches, and adds the
- * step. */
-static struct kernel_step *patches_step_add(struct launch_plan *plan,
-                                            struct kernel_key *key,
-                                            const struct gemm_params *params,
-                                            const struct gemm_patches *patches)
+/* Adds a step.  With patches, changes its key to that of the kernel for
+ * patches. */
+static struct kernel_step *tiles_step_add(struct launch_plan *plan,
+                                          const struct tandem_gemm *gemm,
+                                          struct kernel_key *key,
+                                          const struct gemm_params *params,
+                                          const struct gemm_patches *patches)
 {
-    const struct patches_gemm_params all = {*params, patches->params};
+    struct patches_gemm_params all = {.gemm = *params};
+    if (patches != NULL)
+        all.patches = patches->params;
+    if (key->kernel == &kernel_recompute) {
+        if (operand_of(gemm, OPERAND_A).is_mn_major)
+            all.gemm.flags |= A_IS_MN_MAJOR;
+        if (operand_of(gemm, OPERAND_B).is_mn_major)
+            all.gemm.flags |= B_IS_MN_MAJOR;
+        if (patches != NULL)
+            all.gemm.flags |= B_HAS_PATCHES;
+        return plan_add_step(plan, key, &all);
+    }
+    if (patches == NULL)
+        return plan_add_step(plan, key, params);
     key->kernel = key->kernel == &kernel_simt ? &kernel_simt_patches
                                               : &kernel_3xtf32_patches;
     key->b_layout = 1;
@@ -234,8 +268,7 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
     if (writes_c)
         gemm_key_set_activation(&key, gemm);
     struct kernel_step *step =
-        patches != NULL ? patches_step_add(plan, &key, params, patches)
-                        : plan_add_step(plan, &key, params);
+        tiles_step_add(plan, gemm, &key, params, patches);
     step_add_gemm_c(step, gemm, writes_c);
     step_add_temp_or_c(step, gemm, uses_temp, uses_temp);
     step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
@@ -300,8 +333,8 @@ static void plan_simt_promotion(struct launch_plan *plan,
 {
     bool in_c = gemm_c_dtype(gemm) == TANDEM_F32 &&
                 (params->beta == 0 || sources->old != NULL);
-    if (kernel != GEMM_SIMT_32X64 && !in_c && params->unsplit_tiles != 0 &&
-        params->k > PARTIAL_TERMS)
+    if (kernel != GEMM_SIMT_32X64 && kernel != GEMM_RECOMPUTE && !in_c &&
+        params->unsplit_tiles != 0 && params->k > PARTIAL_TERMS)
         promoted_sums_reserve(plan, params, params->c_elements);
 }
 
@@ -314,20 +347,17 @@ static uint64_t partial_bytes(const struct gemm_params *params)
     return params->splits * elements * sizeof(float);
 }
 
-/* Plans the SIMT kernel that recomputes tiles with infinities or NaN. */
-static void plan_fallback(struct launch_plan *plan,
-                          const struct tandem_gemm *gemm,
-                          const struct gemm_sources *sources, bool packed,
-                          struct gemm_params *params,
-                          enum gemm_kernel_id fallback)
+/* Plans the kernel that recomputes tiles with infinities or NaN. */
+static void plan_recompute(struct launch_plan *plan,
+                           const struct tandem_gemm *gemm,
+                           const struct gemm_sources *sources,
+                           struct gemm_params *params)
 {
     plan->temp_bytes += total_groups(params) * sizeof(uint32_t);
     params->flags |= ONLY_NONFINITE_TILES;
-    plan_simt_promotion(plan, gemm, sources, params, fallback);
     gemm_params_set_operands(params, &gemm->a, &gemm->b, gemm->dtype);
-    plan_tiles(plan, gemm, sources, simt_key(gemm, fallback, packed), params,
-               true);
-    params->flags &= ~(ONLY_NONFINITE_TILES | PROMOTES_IN_MEMORY);
+    plan_tiles(plan, gemm, sources, recompute_key(gemm), params, true);
+    params->flags &= ~ONLY_NONFINITE_TILES;
 }
 
 static void params_set_tiles(struct gemm_params *params,
@@ -343,7 +373,7 @@ static void params_set_tiles(struct gemm_params *params,
         (uint32_t)div_ceil((uint64_t)gemm->n, config->tile_n), split_tiles);
     if (!config->is_3xtf32 || gemm->beta == 0 || sources->old != NULL)
         return;
-    /* The fallback kernel can recompute a tile, but beta * c must be added only
+    /* The tile can be recomputed, but beta * c must be added only
      * once.  Therefore the fixup kernel adds beta * c to all tiles. */
     if (params->splits == 1)
         params->k_per_split = params->k;
@@ -351,7 +381,7 @@ static void params_set_tiles(struct gemm_params *params,
     params->unsplit_tiles = 0;
 }
 
-/* Plans the GEMM kernel, its SIMT fallback and the sum of split-K partial sums.
+/* Plans the GEMM kernel, recomputed tiles and the sum of split-K partial sums.
  * `packed` is a copy of `gemm`, in which packed copies replace the operands
  * that the kernel cannot read directly. */
 static void plan_kernels(struct launch_plan *plan,
@@ -363,9 +393,9 @@ static void plan_kernels(struct launch_plan *plan,
 {
     const struct gemm_kernel_config *config = &gemm_configs[kernel];
     bool uses_mma = config->mma_format != MMA_NONE;
-    bool has_fallback = config->is_3xtf32 || config->mma_format == MMA_FP16X3;
-    struct kernel_key key = uses_mma ? tensor_core_key(gemm, kernel)
-                                     : simt_key(packed, kernel, true);
+    bool recomputes = config->is_3xtf32 || config->mma_format == MMA_FP16X3;
+    struct kernel_key key =
+        uses_mma ? tensor_core_key(gemm, kernel) : simt_key(packed, kernel);
     struct gemm_params params;
     gemm_params_fill(&params, packed, config->k_tile, split_k.splits);
     gemm_params_set_old(&params, sources->old);
@@ -385,12 +415,11 @@ static void plan_kernels(struct launch_plan *plan,
         plan_simt_promotion(plan, gemm, sources, &params, kernel);
     params.nonfinite_flags_offset = plan->temp_bytes / sizeof(uint32_t);
     plan_tiles(plan, packed, sources, key, &params,
-               has_fallback || map_bytes != 0);
+               recomputes || map_bytes != 0);
     /* Packing for tensor cores does not preserve infinities and NaN, so the
-     * fallback kernel reads the original operands. */
-    if (has_fallback)
-        plan_fallback(plan, uses_mma ? gemm : packed, sources, !uses_mma,
-                      &params, config->simt_fallback);
+     * original operands are read. */
+    if (recomputes)
+        plan_recompute(plan, gemm, sources, &params);
     if ((params.flags & STORES_PARTIALS) != 0)
         plan_split_k_fixup(plan, gemm, sources->old, &params, group_log2);
 }

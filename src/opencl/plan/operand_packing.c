@@ -43,8 +43,8 @@ uint32_t gemm_packed_operands(const struct tandem_gemm *gemm,
         bool readable = true;
         if (config->mma_format != MMA_NONE)
             readable = !tensor_core_packs_operand(gemm, kernel, id);
-        /* Kernels with this simt_fallback read only whole vec4. */
-        else if (config->simt_fallback == GEMM_SIMT_128X128)
+        /* This kernel reads only whole vec4. */
+        else if (kernel == GEMM_SIMT_128X128)
             readable = operand_is_vec4(gemm, operand_of(gemm, id));
         else if (config->is_3xtf32)
             readable = operand_is_aligned(gemm, id);

@@ -297,7 +297,7 @@ static bool cold_open(struct cold_process *run)
     static const char *const nvidia[] = {
         "3xtf32-128x128",       "3xtf32-64x64:2",       "fp16x3-128x128",
         "fp16x3-64x64",         "wgmma-fp16x3-128x128", "wgmma-3xtf32-128x64:2",
-        "wgmma-3xtf32-128x128", "simt-128x64",          "tf32-128x256",
+        "wgmma-3xtf32-128x128", "recompute",          "tf32-128x256",
         "wgmma-tf32-128x128",   "16bit-128x256",        "wgmma-16bit-128x64"};
     struct tandem_device_info info = {.struct_size = sizeof(info)};
     const char *keys[] = {"test.exact_block_size", "test.gemm_kernel"};
