@@ -227,59 +227,66 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 #define STEPS_PER_PASS (ROWS_PER_PASS * TILE_N / 4 / GROUP_SIZE)
 #define ROWS_PER_STEP (4 * GROUP_SIZE / TILE_N)
 /* A work-item loads all inputs of STEPS_AT_ONCE steps, so that the loads
- * overlap. */
+ * overlap. For the largest tiles, there are too few registers. */
 #ifndef STEPS_AT_ONCE
-#define STEPS_AT_ONCE 4
+#define STEPS_AT_ONCE (ITEM_M * ITEM_N >= 128 ? 1 : 2)
 #endif
 
-/* Define accesses to four elements, of which the first `count` exist. With
+/* Bodies of accesses to four elements, of which the first `count` exist. With
  * vec4, they are neighbours, and `count` is 0 or 4. Otherwise `stride` is the
  * distance between two of them. They test vec4 first, because it is the same in
  * all work-items; see epilogue_scalar_if. */
-#define DEFINE_FOUR_READ(name, type)                                           \
-    INLINE float4 name(__global const CAT(type, _t) *from, bool vec4,          \
-                       uint count, long stride)                                \
-    {                                                                          \
-        float4 x = (float4)(0.0f);                                             \
-        if (vec4) {                                                            \
-            if (count > 0)                                                     \
-                x = CAT(type, _to_f32_vec4)(                                   \
-                    *(__global const CAT(type, _t4) *)from);                   \
-            return x;                                                          \
-        }                                                                      \
+#define READ_FOUR(type)                                                        \
+    float4 x = (float4)(0.0f);                                                 \
+    if (vec4) {                                                                \
         if (count > 0)                                                         \
-            x.s0 = CAT(type, _to_f32)(from[0]);                                \
-        if (count > 1)                                                         \
-            x.s1 = CAT(type, _to_f32)(from[stride]);                           \
-        if (count > 2)                                                         \
-            x.s2 = CAT(type, _to_f32)(from[2 * stride]);                       \
-        if (count > 3)                                                         \
-            x.s3 = CAT(type, _to_f32)(from[3 * stride]);                       \
+            x = CAT(type, _to_f32_vec4)(                                       \
+                *(__global const CAT(type, _t4) *)from);                       \
         return x;                                                              \
-    }
-#define DEFINE_FOUR_WRITE(name, type)                                          \
-    INLINE void name(__global CAT(type, _t) *to, bool vec4, uint count,        \
-                     long stride, float4 x)                                    \
-    {                                                                          \
-        if (vec4) {                                                            \
-            if (count > 0)                                                     \
-                *(__global CAT(type, _t4) *)to =                               \
-                    CAT(type, _from_f32_vec4)(x);                              \
-            return;                                                            \
-        }                                                                      \
+    }                                                                          \
+    if (count > 0)                                                             \
+        x.s0 = CAT(type, _to_f32)(from[0]);                                    \
+    if (count > 1)                                                             \
+        x.s1 = CAT(type, _to_f32)(from[stride]);                               \
+    if (count > 2)                                                             \
+        x.s2 = CAT(type, _to_f32)(from[2 * stride]);                           \
+    if (count > 3)                                                             \
+        x.s3 = CAT(type, _to_f32)(from[3 * stride]);                           \
+    return x
+#define WRITE_FOUR(type)                                                       \
+    if (vec4) {                                                                \
         if (count > 0)                                                         \
-            to[0] = CAT(type, _from_f32)(x.s0);                                \
-        if (count > 1)                                                         \
-            to[stride] = CAT(type, _from_f32)(x.s1);                           \
-        if (count > 2)                                                         \
-            to[2 * stride] = CAT(type, _from_f32)(x.s2);                       \
-        if (count > 3)                                                         \
-            to[3 * stride] = CAT(type, _from_f32)(x.s3);                       \
-    }
-DEFINE_FOUR_READ(c_read, C_DTYPE)
-DEFINE_FOUR_WRITE(c_write, C_DTYPE)
-DEFINE_FOUR_READ(total_read, f32)
-DEFINE_FOUR_WRITE(total_write, f32)
+            *(__global CAT(type, _t4) *)to = CAT(type, _from_f32_vec4)(x);     \
+        return;                                                                \
+    }                                                                          \
+    if (count > 0)                                                             \
+        to[0] = CAT(type, _from_f32)(x.s0);                                    \
+    if (count > 1)                                                             \
+        to[stride] = CAT(type, _from_f32)(x.s1);                               \
+    if (count > 2)                                                             \
+        to[2 * stride] = CAT(type, _from_f32)(x.s2);                           \
+    if (count > 3)                                                             \
+    to[3 * stride] = CAT(type, _from_f32)(x.s3)
+INLINE float4 c_read(__global const C_T *from, bool vec4, uint count,
+                     long stride)
+{
+    READ_FOUR(C_DTYPE);
+}
+INLINE float4 total_read(__global const float *from, bool vec4, uint count,
+                         long stride)
+{
+    READ_FOUR(f32);
+}
+INLINE void c_write(__global C_T *to, bool vec4, uint count, long stride,
+                    float4 x)
+{
+    WRITE_FOUR(C_DTYPE);
+}
+INLINE void total_write(__global float *to, bool vec4, uint count, long stride,
+                        float4 x)
+{
+    WRITE_FOUR(f32);
+}
 
 /* The arrays that store_tile reads and writes. */
 struct tile_memory {
@@ -397,15 +404,18 @@ INLINE void store_pass(const struct tile_memory *memory,
     }
 }
 
-/* Stores the sums of a tile; see store_pass. */
-INLINE void store_tile(const struct tile_memory *memory,
-                       const struct tile *tile, float (*sum)[ITEM_N],
-                       __local float *shared, uint y, uint x, bool is_first,
-                       bool is_last, const struct gemm_params *p)
+/* Stores the sums of a tile; see store_pass. `position` holds tile.m and
+ * tile.n. It is in local memory, because compilers otherwise compute all
+ * addresses before the loop over k and keep them in registers. */
+INLINE void store_tile(const struct tile_memory *memory, struct tile tile,
+                       float (*sum)[ITEM_N], __local float *shared,
+                       __local const uint *position, uint y, uint x,
+                       bool is_first, bool is_last,
+                       const struct gemm_params *p)
 {
 #pragma unroll 1
     for (uint pass = 0; pass < ITEM_M / 4; ++pass) {
-        if (tile->m * TILE_M + pass * ROWS_PER_PASS >= p->m)
+        if (tile.m * TILE_M + pass * ROWS_PER_PASS >= p->m)
             break;
         barrier(CLK_LOCAL_MEM_FENCE);
         REPEAT (i, ITEM_M / 4)
@@ -420,7 +430,9 @@ INLINE void store_tile(const struct tile_memory *memory,
                                      sum[i * 4 + row][j * 4 + 2],
                                      sum[i * 4 + row][j * 4 + 3]);
         barrier(CLK_LOCAL_MEM_FENCE);
-        store_pass(memory, tile, pass * ROWS_PER_PASS, shared, is_first,
+        tile.m = position[0];
+        tile.n = position[1];
+        store_pass(memory, &tile, pass * ROWS_PER_PASS, shared, is_first,
                    is_last, p);
     }
 }
@@ -471,6 +483,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
 #endif
     __local float a_tiles[2][K_TILE][A_PITCH] __attribute__((aligned(16)));
     __local float b_tiles[2][K_TILE][B_PITCH] __attribute__((aligned(16)));
+    __local uint position[2];
     uint id = get_local_id(0);
     struct tile tile = tile_assign(get_group_id(0), &p);
     uint first_m = tile.m * TILE_M, first_n = tile.n * TILE_N;
@@ -508,7 +521,10 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
     /* Work-items whose elements are all past the edge of c do not multiply. */
     const bool has_work = y * 4 < p.m - first_m && x * 4 < p.n - first_n;
     const struct tile_memory memory = {c, OLD(p), bias, partial};
-    uint slot = 0;
+    if (id == 0) {
+        position[0] = tile.m;
+        position[1] = tile.n;
+    }
     for (uint first = begin;;) {
         const uint last = ACCUMULATE_PER_K_TILE || end - first <= PARTIAL_TERMS
                               ? end
@@ -516,24 +532,29 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
         float sum[ITEM_M][ITEM_N], total[ITEM_M][ITEM_N];
         sums_clear(sum);
         sums_clear(total);
-        for (uint k = first;; k += K_TILE) {
-            if (k < last)
-                PREFETCH(k);
+        PREFETCH(first);
+        STORE_K_TILE(0);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint slot = 0;
+        for (uint k = first; k < last; k += K_TILE) {
+            const bool has_next = k + K_TILE < last;
+            if (has_next)
+                PREFETCH(k + K_TILE);
             if (ACCUMULATE_PER_K_TILE)
                 accumulate(total, sum);
-            if (k > first && has_work)
+            if (has_work)
                 k_tile_multiply(sum, a_tiles[slot], b_tiles[slot], y, x);
-            if (k >= last)
-                break;
-            slot ^= 1;
-            STORE_K_TILE(slot);
-            barrier(CLK_LOCAL_MEM_FENCE);
+            if (has_next) {
+                slot ^= 1;
+                STORE_K_TILE(slot);
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
         }
         if (ACCUMULATE_PER_K_TILE)
             accumulate(sum, total);
         /* store_tile reuses the memory of a_tiles, which has room for a pass.
          */
-        store_tile(&memory, &tile, sum, &a_tiles[0][0][0], y, x,
+        store_tile(&memory, tile, sum, &a_tiles[0][0][0], position, y, x,
                    first == begin, last == end, &p);
         if (last == end)
             break;

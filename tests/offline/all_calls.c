@@ -468,13 +468,6 @@ static void gemm_kernels_try(struct search *search,
             (enum gemm_kernel_id)(first + i / COUNT(split_choices));
         if (!gemm_fits_32bit_index(gemm) || !gemm_kernel_supports(gemm, tile))
             continue;
-        /*
-         * Only on NVIDIA devices the large SIMT kernel reads single elements.
-         */
-        if (gemm_configs[tile].mma_format != MMA_NONE &&
-            gemm_configs[tile].simt_fallback == GEMM_SIMT_128X128 &&
-            gemm_packed_operands(gemm, GEMM_SIMT_128X128) != 0)
-            continue;
         plan_gemm(&plan, gemm, tile, split_choices[i % COUNT(split_choices)],
                   NULL, search->request.group_log2);
         plan_add(search->keys, &plan);
