@@ -3,9 +3,10 @@
 """Compares operators of com.microsoft with ONNX Runtime's CPU provider.
 
 These are Attention, MultiHeadAttention, RotaryEmbedding and FusedConv, for which
-ONNX has no tests.  FusedConv is also compared with a convolution in float64.  The
-dimensions of inputs are dynamic, unless the provider needs them.  Nodes in forms
-that the provider does not serve must stay with ONNX Runtime.
+ONNX has no tests, and a few forms of ONNX's operators that its tests lack.
+FusedConv is also compared with a convolution in float64.  The dimensions of
+inputs are dynamic, unless the provider needs them.  Nodes in forms that the
+provider does not serve must stay with ONNX Runtime.
 
 Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
 """
@@ -37,15 +38,16 @@ class Case:
     fixed: names of inputs whose dimensions are part of the model.
     reference: returns the expected output in float64, or None.
     cpu: False if ONNX Runtime's CPU provider rejects the inputs.
+    domain: that of the operator; '' is ONNX's own.
     """
 
     def __init__(self, op_type, inputs, outputs=('y',), constants=(),
                  served=True, fixed=(), reference=None, cpu=True,
-                 **attributes):
+                 domain=DOMAIN, **attributes):
         self.op_type, self.inputs, self.outputs = op_type, inputs, outputs
         self.constants, self.served = constants, served
         self.fixed, self.reference, self.cpu = fixed, reference, cpu
-        self.attributes = attributes
+        self.domain, self.attributes = domain, attributes
 
     def feeds(self):
         return {name: array for name, array in self.inputs.items()
@@ -55,7 +57,7 @@ class Case:
         names = [name if array is not None else ''
                  for name, array in self.inputs.items()]
         node = helper.make_node(self.op_type, names, self.outputs, 'node',
-                                domain=DOMAIN, **self.attributes)
+                                domain=self.domain, **self.attributes)
         inputs = [value(name, provider.element_type(array.dtype),
                         array.shape if name in self.fixed
                         else [None] * array.ndim)
@@ -63,7 +65,7 @@ class Case:
         constants = [constant(name, self.inputs[name], self.inputs[name].dtype)
                      for name in self.constants]
         return model([node], inputs, [value(name) for name in self.outputs],
-                     constants, domains=[DOMAIN])
+                     constants, domains=[DOMAIN] if self.domain else [])
 
 
 def floats(*shape, seed=0):
@@ -316,11 +318,51 @@ FUSED_CONV_CASES.update({
     'HardSwish': fused_conv('HardSwish', served=False),
 })
 
+
+def standard(op_type, x, **arguments):
+    """Makes a case of one of ONNX's operators.  Arrays are constant inputs."""
+    constants = {name: array for name, array in arguments.items()
+                 if isinstance(array, numpy.ndarray)}
+    attributes = {name: number for name, number in arguments.items()
+                  if name not in constants}
+    return Case(op_type, {'x': x, **constants}, constants=tuple(constants),
+                domain='', **attributes)
+
+
+STANDARD_CASES = {
+    'Conv, padding beyond the window': standard(
+        'Conv', floats(1, 2, 5, 5), w=floats(3, 2, 1, 1), pads=[1, 1, 1, 1]),
+    'Conv, many channels and padding on one side': standard(
+        'Conv', floats(2, 16, 5, 7), w=floats(24, 16, 2, 2),
+        pads=[0, 3, 4, 0]),
+    'ConvTranspose, padding beyond the window': standard(
+        'ConvTranspose', floats(1, 2, 7, 6), w=floats(2, 3, 2, 2),
+        pads=[2, 3, 2, 0]),
+    'MaxPool, window longer than the axis': standard(
+        'MaxPool', floats(1, 3, 4), kernel_shape=[3], dilations=[2]),
+    'MaxPool, last window partly inside': standard(
+        'MaxPool', floats(1, 3, 2), kernel_shape=[3], strides=[2],
+        ceil_mode=1),
+    # ONNX Runtime adds these in f32.
+    'AveragePool, sum beyond the range of f32': standard(
+        'AveragePool',
+        numpy.array([[[3e38, 3e38, 3e38, 1], [1, numpy.inf, 1, 1]]],
+                    numpy.float32),
+        kernel_shape=[3], cpu=False,
+        reference=lambda: numpy.array([[[3e38, 2e38], [numpy.inf] * 2]])),
+    'Pad, more elements removed than there are': standard(
+        'Pad', floats(2, 4), p=numpy.array([0, -5, 0, 3]),
+        v=numpy.array(1.5, numpy.float32)),
+    'ReduceSum, axis of length 1': standard(
+        'ReduceSum', floats(1, 1000), axes=numpy.array([0]), keepdims=0),
+}
+
 CASES = {'%s, %s' % (kind, name): case
          for kind, cases in (('MultiHeadAttention', MULTI_HEAD_CASES),
                              ('Attention', ATTENTION_CASES),
                              ('RotaryEmbedding', ROTARY_CASES),
-                             ('FusedConv', FUSED_CONV_CASES))
+                             ('FusedConv', FUSED_CONV_CASES),
+                             ('ONNX', STANDARD_CASES))
          for name, case in cases.items()}
 
 

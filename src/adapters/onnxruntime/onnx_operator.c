@@ -445,7 +445,7 @@ static bool conv_is_served(const struct graph *graph,
         const int64_t span = (kernel - 1) * dilation + 1;
 
         if (kernel < 1 || stride < 1 || dilation < 1 || begin < 0 || end < 0 ||
-            begin >= span || end >= span || more < 0 ||
+            begin > INT32_MAX || end > INT32_MAX || more < 0 ||
             (more >= stride && more >= dilation) ||
             (pads_same && span + more < stride))
             return false;
