@@ -172,6 +172,32 @@ def movement_rows(torch):
                    x, scale_factor=2, mode=name, **corners))
 
 
+def short_rows(torch):
+    """Like elementwise_rows, for axes of length 1, short rows and short slices."""
+    for shape, axis in (((1, 100000), 0), ((100000, 1), 1), ((1, 100000), 1)):
+        x = torch.randn(shape)
+        for name, function in (
+                ("reduce_sum", torch.sum), ("reduce_mean", torch.mean),
+                ("reduce_max", torch.amax), ("reduce_log_sum_exp", torch.logsumexp),
+                ("argmax", torch.argmax)):
+            yield (f"{name} {shape[0]}x{shape[1]}, axis {axis}", name, [x],
+                   [1 << axis, 0], [], lambda x, f=function, axis=axis: f(x, axis))
+    for rows, columns in ((1000000, 8), (500000, 8), (300000, 10), (100000, 32),
+                          (50000, 64), (100000, 1)):
+        x = torch.randn(rows, columns)
+        for name in ("softmax", "log_softmax"):
+            yield (f"{name} {rows}x{columns}", name, [x], [1], [],
+                   lambda x, f=getattr(torch, name): f(x, 1))
+    for width in (1, 4, 8, 16, 32, 64, 1024):
+        x = torch.randn(max(2000, 100000 // width), width)
+        index = torch.randint(0, len(x), (max(2000, 1000000 // width),))
+        yield (f"gather of {width} elements", "gather", [x, index], [0], [],
+               lambda x, i: torch.index_select(x, 0, i))
+    yield ("gather, axis 1", "gather",
+           [torch.randn(1000, 1000), torch.randint(0, 1000, (1000,))], [1], [],
+           lambda x, i: torch.index_select(x, 1, i))
+
+
 def layer_rows(torch):
     """Like elementwise_rows, for layers of networks."""
     f, image, large = torch.nn.functional, torch.randn(8, 64, 56, 56), torch.randn(
@@ -188,7 +214,8 @@ def layer_rows(torch):
            lambda x: f.max_pool2d(x, 3, 2, 1))
     yield ("average_pool", "average_pool", [large], [0, 0, *window], [],
            lambda x: f.avg_pool2d(x, 3, 2, 1, count_include_pad=False))
-    for queries, keys, causal in ((512, 512, 0), (512, 512, 1), (1, 1024, 0)):
+    for queries, keys, causal in ((512, 512, 0), (512, 512, 1), (1, 128, 0),
+                                  (1, 1024, 0), (1, 4096, 0)):
         q, k, v = (torch.randn(2, 12, n, 64) for n in (queries, keys, keys))
         yield (f"attention, {queries} x {keys}{', causal' * causal}", "attention",
                [q, k, v], [causal, 0], [0.125, 0],
@@ -241,7 +268,7 @@ def main():
     torch.manual_seed(1)
     tandem = Tandem(arguments.library, arguments.header)
     speeds, status = {}, 0
-    for rows in (elementwise_rows, movement_rows, layer_rows):
+    for rows in (elementwise_rows, movement_rows, short_rows, layer_rows):
         for label, name, inputs, ints, floats, function in rows(torch):
             if arguments.filter not in label:
                 continue

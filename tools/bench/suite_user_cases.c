@@ -24,6 +24,12 @@ static const struct {
     const char *op, *shape, *detail;
 } others[] = {
     {"log_softmax", "4096x10", ""},
+    /* Short rows. */
+    {"log_softmax", "500000x8", ""},
+    {"softmax", "1000000x8", ""},
+    {"gather", "1000000x1", ""},
+    {"gather", "250000x4", ""},
+    {"gather", "20000x64", ""},
     {"gemm", "100x100x100", ""},
     {"gemm", "256x256x256", ""},
     {"gemm", "500x500x500", ""},
@@ -39,6 +45,9 @@ static const struct {
     {"reduce_sum", "1000x1000", "axis=1"},
     {"reduce_max", "1000x1000", "axis=0"},
     {"reduce_max", "1000x1000", "axis=1"},
+    {"reduce_sum", "1x100000", "axis=0"},
+    {"reduce_sum", "1x100000", "axis=1"},
+    {"argmax", "100000x1", "axis=1"},
     {"reduce_mean", "4096x4096", "axis=0"},
     {"reduce_mean", "4096x4096", "axis=1"},
     /* 16 filters of 5x5; the result is 32x16x24x24. */
