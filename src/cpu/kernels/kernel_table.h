@@ -111,6 +111,15 @@ struct kernels {
     /* Stores y = x - m - l.  `y` may alias `x`. */
     void (*shift_row)(float *y, const float *x, int64_t n, float m, float l);
 
+    /* These functions store the softmax or log-softmax of rows of at most
+     * short_row elements.  `y` may alias `x`.  The generic level has none, and
+     * its short_row is 0. */
+    void (*short_softmax)(float *y, int64_t y_stride, const float *x,
+                          int64_t x_stride, int64_t rows, int64_t n);
+    void (*short_log_softmax)(float *y, int64_t y_stride, const float *x,
+                              int64_t x_stride, int64_t rows, int64_t n);
+    int64_t short_row;
+
     /* Returns the sum of (x - m)^2 over a row `x`.  Rounds x - m to f32. */
     double (*square_about)(const float *x, int64_t n, float m);
     /* Stores y = (x - m) * factor * scale + bias, without the bias if `bias` is

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, log-softmax, cross-entropy and the cross-entropy gradient.  Softmax
  * works row by row.  If another axis than the reduced one is contiguous,
- * softmax works on blocks of columns (bands).  Blocks of short rows are
- * transposed to bands.  Runs on the caller's thread and on the thread pool. */
+ * softmax works on blocks of columns (bands).  Special kernels process short
+ * rows.  Runs on the caller's thread and on the thread pool. */
 #include "config.h"
 
 #include <math.h>
@@ -13,10 +13,8 @@
 /* Target number of elements in a band of columns.  A band (512 KiB of f32) is
  * read three times and should fit into the L2 cache. */
 #define BAND_ELEMENTS 131072
-/* Rows of up to SHORT_ROW elements are transposed to bands of about
- * TILE_ELEMENTS elements (16 KiB of f32), which fit into the L1 cache. */
-#define SHORT_ROW 63
-#define MIN_TILE_ROWS 8
+/* Number of elements in a block of short rows. */
+#define SHORT_ROWS_ELEMENTS 4096
 /* Limits of the rows that rows_log_softmax reads twice.  They should fit into
  * the L1 cache. */
 #define LOG_ROWS 16
@@ -213,38 +211,31 @@ static void bands_run(const void *context, int64_t first, int64_t end)
 }
 
 /* Thread-pool function.  Each task processes a block of short rows. */
-static void tiles_run(const void *context, int64_t first, int64_t end)
+static void short_rows_run(const void *context, int64_t first, int64_t end)
 {
     const struct softmax *softmax = context;
     const struct kernels *kernels = softmax->kernels;
     const struct iteration_space *kept = &softmax->spaces.kept;
-    int64_t x_stride = kept->strides[1][kept->rank - 1];
-    int64_t y_stride = kept->strides[0][kept->rank - 1];
-    int64_t n = softmax->spaces.reduced.elements;
-    float tile[TILE_ELEMENTS];
+    uint32_t inner = kept->rank - 1;
     for (int64_t task = first; task < end; task++) {
         struct cursor cursor;
         int64_t rows =
             columns_seek(&cursor, kept, task, softmax->bands, softmax->width);
-        const float *x = softmax->in + cursor.offsets[1];
-        float *y = softmax->out + cursor.offsets[0];
-        kernels->transpose4((uint32_t *)(void *)tile, rows,
-                            (const uint32_t *)(const void *)x, x_stride, rows,
-                            n);
-        band_run(softmax, (struct band){tile, tile, rows, rows, n, rows});
-        kernels->transpose4((uint32_t *)(void *)y, y_stride,
-                            (const uint32_t *)(const void *)tile, rows, n,
-                            rows);
+        (softmax->logarithm ? kernels->short_log_softmax
+                            : kernels->short_softmax)(
+            softmax->out + cursor.offsets[0], kept->strides[0][inner],
+            softmax->in + cursor.offsets[1], kept->strides[1][inner], rows,
+            softmax->spaces.reduced.elements);
     }
 }
 
-/* Returns true if tiles_run is faster than rows_run. */
-static bool rows_are_short(const struct reduction_spaces *spaces)
+/* Returns true if short_rows_run supports the rows. */
+static bool rows_are_short(const struct softmax *softmax)
 {
-    const struct iteration_space *along = &spaces->reduced;
-    return along->elements > 1 && along->elements <= SHORT_ROW &&
-           along->strides[0][0] == 1 && along->strides[1][0] == 1 &&
-           spaces->kept.shape[spaces->kept.rank - 1] >= MIN_TILE_ROWS;
+    const struct iteration_space *along = &softmax->spaces.reduced;
+    return along->elements > 1 &&
+           along->elements <= softmax->kernels->short_row &&
+           along->strides[0][0] == 1 && along->strides[1][0] == 1;
 }
 
 static enum tandem_status softmax_run(const struct work *work)
@@ -266,9 +257,9 @@ static enum tandem_status softmax_run(const struct work *work)
     if (column_reduce_supports(&softmax.spaces) &&
         kept->strides[0][kept->rank - 1] == 1) {
         softmax.width = max64(64, min64(BAND_ELEMENTS / n, MAX_COLUMNS));
-    } else if (rows_are_short(&softmax.spaces)) {
-        fn = tiles_run;
-        softmax.width = min64(TILE_ELEMENTS / n, MAX_COLUMNS);
+    } else if (rows_are_short(&softmax)) {
+        fn = short_rows_run;
+        softmax.width = max64(1, SHORT_ROWS_ELEMENTS / n);
     } else {
         pool_run(work->device->pool, work->op->id, rows_run, &softmax,
                  kept->elements, n);

@@ -15,6 +15,7 @@ void ISA(kernels)(struct kernels *table)
     ISA(optimizer_kernels)(table);
     ISA(reduce_kernels)(table);
     ISA(column_kernels)(table);
+    ISA(softmax_kernels)(table);
     ISA(window_kernels)(table);
     loop_kernels(table);
 }

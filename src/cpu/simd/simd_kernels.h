@@ -11,6 +11,7 @@ void ISA(elementwise_kernels)(struct kernels *table);
 void ISA(optimizer_kernels)(struct kernels *table);
 void ISA(reduce_kernels)(struct kernels *table);
 void ISA(column_kernels)(struct kernels *table);
+void ISA(softmax_kernels)(struct kernels *table);
 void ISA(window_kernels)(struct kernels *table);
 void ISA(transpose_kernels)(struct kernels *table);
 

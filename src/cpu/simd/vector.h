@@ -25,8 +25,9 @@
  *   vm_load_bytes   a mask that is set in lanes whose byte is not 0
  *   vf_scale   x * 2^n, for an integer n from -126 to 129
  *   vd_low, vd_high   the lower and the upper half of a vf, converted to f64
- *   vf_even, vf_odd   the elements with even or odd positions of `a`, followed
- *              by those of `b`
+ *   vf_swap8, vf_swap4, vf_swap2, vf_swap1   swap neighbouring groups of 8, 4,
+ * 2 or 1 lanes.  A group is smaller than a vector. vf_even, vf_odd   the
+ * elements with even or odd positions of `a`, followed by those of `b`
  *   vf_transpose   transposes a square of LANES x LANES elements.  AVX-512
  *              has none, because it uses the transpose kernel of AVX2.
  *   SLEEF1(name), SLEEF_POW   the functions `name` and pow of the SLEEF
@@ -111,6 +112,30 @@ static inline vf vf_min(vf a, vf b)
 {
     return vf_select(vf_nan(a), a, vf_min_raw(a, b));
 }
+/* vf_all_max and vf_all_sum combine all lanes, and return the result in each
+ * lane.  If a lane is NaN, the sum is NaN and the maximum is unspecified. */
+static inline vf vf_all_max(vf x)
+{
+#if LANES > 8
+    x = vf_max_raw(x, vf_swap8(x));
+#endif
+#if LANES > 4
+    x = vf_max_raw(x, vf_swap4(x));
+#endif
+    x = vf_max_raw(x, vf_swap2(x));
+    return vf_max_raw(x, vf_swap1(x));
+}
+static inline vf vf_all_sum(vf x)
+{
+#if LANES > 8
+    x += vf_swap8(x);
+#endif
+#if LANES > 4
+    x += vf_swap4(x);
+#endif
+    x += vf_swap2(x);
+    return x + vf_swap1(x);
+}
 static inline double vd_sum(vd x)
 {
     double lanes[LANES / 2];
@@ -126,12 +151,14 @@ static inline double vd_sum(vd x)
 /* Returns e^x as 2^n e^r, where n is x / ln 2 rounded to an integer. e^r is 1 +
  * r + r^2 p(r) with a minimax polynomial p and an error below 2^-28.  The total
  * error is below 1.01 ulp.  Subnormal results become 0, because subnormal
- * arithmetic can be a hundred times slower.  NaN remains NaN. */
+ * arithmetic can be a hundred times slower.  For the same reason, smaller
+ * inputs are computed like the smallest input with a normal result.  NaN
+ * remains NaN. */
 static inline vf vf_exp(vf x)
 {
     vf low = vf_set(-87.33655f);
     vm normal = vf_compare(x, low, NLE_UQ);
-    x = vf_min_raw(vf_set(89), vf_max_raw(low, x));
+    x = vf_min_raw(vf_set(89), vf_max_raw(vf_set(-87.33654f), x));
     vf n = vf_round(x * vf_set(1.44269504f));
     vf r = vf_fma(n, vf_set(-0.693145752f), x);
     r = vf_fma(n, vf_set(-1.42860677e-06f), r);

@@ -46,9 +46,22 @@ static inline vf vf_load_part(const float *p, int64_t n, vf fill)
     return _mm256_blendv_ps(fill, _mm256_maskload_ps(p, mask),
                             _mm256_castsi256_ps(mask));
 }
+/* Masked stores are slow on AMD processors before Zen 4. */
 static inline void vf_store_part(float *p, int64_t n, vf x)
 {
-    _mm256_maskstore_ps(p, part_mask(n), x);
+    __m128 low = _mm256_castps256_ps128(x);
+    if ((n & 4) != 0) {
+        _mm_storeu_ps(p, low);
+        low = _mm256_extractf128_ps(x, 1);
+        p += 4;
+    }
+    if ((n & 2) != 0) {
+        _mm_storel_pi((__m64 *)(void *)p, low);
+        low = _mm_movehl_ps(low, low);
+        p += 2;
+    }
+    if ((n & 1) != 0)
+        _mm_store_ss(p, low);
 }
 static inline vf vf_load_f16(const uint16_t *p)
 {
@@ -108,6 +121,18 @@ static inline vd vd_low(vf x)
 static inline vd vd_high(vf x)
 {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+}
+static inline vf vf_swap4(vf x)
+{
+    return _mm256_permute2f128_ps(x, x, 1);
+}
+static inline vf vf_swap2(vf x)
+{
+    return _mm256_permute_ps(x, 0x4e);
+}
+static inline vf vf_swap1(vf x)
+{
+    return _mm256_permute_ps(x, 0xb1);
 }
 static inline vf vf_even(vf a, vf b)
 {

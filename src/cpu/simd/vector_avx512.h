@@ -96,6 +96,22 @@ static inline vd vd_high(vf x)
 {
     return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
 }
+static inline vf vf_swap8(vf x)
+{
+    return _mm512_shuffle_f32x4(x, x, 0x4e);
+}
+static inline vf vf_swap4(vf x)
+{
+    return _mm512_shuffle_f32x4(x, x, 0xb1);
+}
+static inline vf vf_swap2(vf x)
+{
+    return _mm512_permute_ps(x, 0x4e);
+}
+static inline vf vf_swap1(vf x)
+{
+    return _mm512_permute_ps(x, 0xb1);
+}
 static inline vf vf_even(vf a, vf b)
 {
     return _mm512_permutex2var_ps(a,

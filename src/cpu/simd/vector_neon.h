@@ -129,6 +129,14 @@ static inline vd vd_low(vf x)
 {
     return vcvt_f64_f32(vget_low_f32(x));
 }
+static inline vf vf_swap2(vf x)
+{
+    return vextq_f32(x, x, 2);
+}
+static inline vf vf_swap1(vf x)
+{
+    return vrev64q_f32(x);
+}
 static inline void vf_transpose(vf *r)
 {
     float32x4x2_t even = vtrnq_f32(r[0], r[1]), odd = vtrnq_f32(r[2], r[3]);

@@ -248,7 +248,8 @@ LOOP_TEST(test_short_rows, 63)
         {TANDEM_OP_LOG_SOFTMAX, ALONG, &cpu_class_softmax},
     };
     const int64_t shape[2] = {ELEMENTS / (_i + 1), _i + 1};
-    for (size_t i = 0; i < 2; i++) {
+    /* The generic level has no kernels for short rows. */
+    for (size_t i = 0; i < 2 && _i < device.kernels->short_row; i++) {
         operator_run(&softmax[i], 2, shape, 1);
         ck_assert_uint_eq(job_count, 1);
         ck_assert_int_le(jobs[0].tasks, ELEMENTS / 1000);
