@@ -344,6 +344,7 @@ def impossible_node(arguments):
                     ('s', numpy.array([-1, 8191]))])
     _, text = report(tested)
     assert 'is left to ONNX Runtime: Reshape' in text, text
+    assert 'no multiple of the 8191 elements' in text, text
     assert ': taken:' in text, text
 
 

@@ -114,9 +114,15 @@ bool lower_reshape_op(struct lowering *l)
         }
         if (wanted[i] == -1 && unknown < 0)
             unknown = i;
-        else
-            known *= shape[i];
+        else if (__builtin_mul_overflow(known, shape[i], &known))
+            return lower_fail(l, "the new shape is too large");
     }
+    if (unknown >= 0 && known > 0 && operand_elements(x) % known != 0)
+        return lower_fail(l,
+                          "the input has %" PRId64 " elements, which is no "
+                          "multiple of the %" PRId64 " elements of the axes "
+                          "that are given",
+                          operand_elements(x), known);
     if (unknown >= 0)
         shape[unknown] = known > 0 ? operand_elements(x) / known : 0;
     return reshape_output(l, (uint32_t)count, shape);
@@ -582,8 +588,7 @@ bool lower_space_to_depth(struct lowering *l)
 
     if (!block_check(l, b, 1, b))
         return false;
-    return blocks_move(
-        l, (int64_t[]){n[0], n[1], n[2] / b, b, n[3] / b, b},
-        is_column_first(l) ? column_first : depth_first,
-        (int64_t[]){n[0], n[1] * b * b, n[2] / b, n[3] / b});
+    return blocks_move(l, (int64_t[]){n[0], n[1], n[2] / b, b, n[3] / b, b},
+                       is_column_first(l) ? column_first : depth_first,
+                       (int64_t[]){n[0], n[1] * b * b, n[2] / b, n[3] / b});
 }
