@@ -16,8 +16,8 @@
  *   self-test      is a GPU, whose tune reports the start and the result of a
  *                  self-test if the device was opened for that
  *   crash=PLACE, hang=PLACE
- *                  crashes or hangs in device_count (PLACE count), in open, or
- *                  in the self-test
+ *                  crashes or hangs in device_count (PLACE count), in open, in
+ *                  the self-test, or in launches of an operator (PLACE gemm)
  *   open=STATUS, opennull, stream=STATUS
  *                  fails to open a device or to create a stream
  *   status, deaf   transfers and launches return an undefined status, waits
@@ -422,6 +422,7 @@ static enum tandem_status launch_begin(struct object *device, const char *op)
     }
     if (setting_lists("abort", op))
         abort();
+    misbehave(op);
     if (setting_lists("fail", op))
         return last_error_set(TANDEM_FAILED, "the device could not");
     return TANDEM_OK;

@@ -4,6 +4,7 @@
 
 #include "calibration_run.h"
 #include "calibration_report.h"
+#include "calibration_save.h"
 #include "verify.h"
 
 #include "../common/clock.h"
@@ -59,29 +60,39 @@ static enum tandem_status calibration_steps(struct calibration_run *calibration)
     return status;
 }
 
-static void calibration_save(struct calibration_run *calibration)
+/* Returns the names of all parts of a calibration. */
+static json_t *part_names(void)
 {
-    char path[4096];
+    json_t *names = json_pack("[s]", PART_SCALARS);
 
-    if (tandem_profile_save(calibration->profile, NULL, path, sizeof path) !=
-        TANDEM_OK) {
-        child_fail(calibration->link, "the profile could not be written: %s",
-                   tandem_last_error());
-        return;
-    }
-    json_object_set_new(calibration->result, "profile", child_text("%s", path));
-    child_answer(calibration->link, json_incref(calibration->result));
+    for (size_t i = 0; calibration_curve(i) != NULL; i++)
+        json_array_append_new(names, json_string(calibration_curve(i)));
+    json_array_append_new(names, json_string(PART_GEMM));
+    json_array_append_new(names, json_string(PART_TUNING));
+    return names;
 }
 
-static void calibration_run_steps(struct calibration_run *calibration,
-                                  uint64_t start_ns)
+static void calibration_measure(struct calibration_run *calibration,
+                                unsigned wait_s)
 {
+    const uint64_t precompile_ns = calibration->compile_total_ns;
+    json_t *result = calibration->result;
+    uint64_t start_ns;
+
+    child_progress(calibration->link, 0, "waiting for other programs");
+    machine_wait_idle(wait_s);
+    start_ns = clock_now_ns() - precompile_ns;
+    calibration->delay = cpu_delay_now();
     calibration_timing_plan(calibration);
     if (calibration_steps(calibration) != TANDEM_OK)
         return;
-    json_object_set_new(calibration->result, "seconds",
-                        json_real((double)(clock_now_ns() - start_ns) / 1e9));
-    calibration_save(calibration);
+    json_object_set_new(result, "seconds",
+                        json_real((double)(clock_now_ns() - start_ns -
+                                           calibration->compile_total_ns) /
+                                  1e9));
+    json_object_set_new(result, "compile_seconds",
+                        json_real((double)calibration->compile_total_ns / 1e9));
+    child_answer(calibration->link, json_incref(result));
 }
 
 static void calibrate_body(void *argument, struct child_link *link)
@@ -93,18 +104,14 @@ static void calibrate_body(void *argument, struct child_link *link)
     uint64_t start_ns = clock_now_ns();
 
     calibration.prebuilt = kernels_precompile(request, link);
+    calibration.compile_total_ns = clock_now_ns() - start_ns;
     if (!device_job_open(request, link, &context, &calibration.session))
         return;
-    calibration.result =
-        json_pack("{s:s, s:{}, s:{}, s:{}, s:[], s:{}, s:[], s:[]}", "device",
-                  request->name, "operators", "scalars", "curves", "gemm",
-                  "tuning", "skipped", "unsupported");
-    if (tandem_profile_create(context, request->device, &calibration.profile) ==
-        TANDEM_OK)
-        calibration_run_steps(&calibration, start_ns);
-    else
-        child_fail(link, "%s", tandem_last_error());
-    tandem_profile_destroy(calibration.profile);
+    calibration.result = json_pack(
+        "{s:s, s:{}, s:{}, s:{}, s:[], s:{}, s:[], s:[], s:o}", "device",
+        request->name, "operators", "scalars", "curves", "gemm", "tuning",
+        "skipped", "unsupported", "missing", part_names());
+    calibration_measure(&calibration, request->options->wait_s);
     device_session_close(&calibration.session);
     tandem_context_destroy(context);
     json_decref(calibration.result);
@@ -112,14 +119,15 @@ static void calibrate_body(void *argument, struct child_link *link)
 
 /* ---- parent process ---- */
 
-/* Runs the conformance suite on the device.  A quick calibration skips this and
- * keeps the results of an earlier run. */
-static bool check_operators(const struct probe_options *options,
-                            const json_t *device, json_t *result)
+/* Writes the profile, then runs the conformance suite on the device.  A quick
+ * calibration skips the suite and keeps the results of an earlier run. */
+static bool save_and_check(const struct probe_options *options,
+                           const json_t *device, json_t *result)
 {
     char program[VERIFY_PATH_BYTES];
     json_t *check;
 
+    calibration_save(options, device, result);
     if (options->quick || json_object_get(result, "error") != NULL)
         return true;
     if (!verify_find_program(program)) {
@@ -139,11 +147,12 @@ int probe_calibrate(const struct probe_options *options)
 {
     const struct device_job job = {
         .verb = "calibrate",
-        .limit_s = options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S,
+        .limit_s = options->wait_s +
+                   (options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S),
         .saves = true,
         .self_test = true,
         .run = calibrate_body,
-        .on_result = check_operators,
+        .on_result = save_and_check,
         .print = summary_print,
     };
 

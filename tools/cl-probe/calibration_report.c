@@ -4,11 +4,14 @@
 #include <config.h>
 
 #include "calibration_report.h"
+#include "calibration_save.h"
 
 #include "../common/text_table.h"
+#include "../common/text_wrap.h"
 #include "device_list.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -296,19 +299,87 @@ static void print_routes(const json_t *result)
                "these needs\n");
 }
 
+/* Prints a line that is indented by two columns, and breaks it if necessary. */
+__attribute__((format(printf, 1, 2))) static void print_line(const char *format,
+                                                             ...)
+{
+    char text[2048];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    printf("  ");
+    text_wrap(stdout, text, 2, 4, output_columns(stdout));
+}
+
+/* Prints the array of texts in a line, or nothing if it is empty. */
+static void print_list(const char *before, const json_t *texts,
+                       const char *after)
+{
+    char list[1024] = "";
+
+    for (size_t i = 0; i < json_array_size(texts); i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
+                 i > 0 ? ", " : "",
+                 json_string_value(json_array_get(texts, i)));
+    if (list[0] != '\0')
+        print_line("%s: %s%s", before, list, after);
+}
+
+/* Prints how the calibration of a device ended. */
+static void print_end(const json_t *result)
+{
+    const char *name = device_text(result, "device");
+    const char *error = device_text(result, "error");
+    const char *path = device_text(result, "profile");
+    const bool written = json_is_true(json_object_get(result, "written"));
+
+    if (error[0] != '\0') {
+        printf("%s: FAILED: %s\n", name, error);
+        if (written)
+            print_line("what was measured before is written to %s", path);
+        return;
+    }
+    printf("%s: %.1f s", name, device_number(result, "seconds"));
+    if (device_number(result, "compile_seconds") >= 0.1)
+        printf(" and %.1f s for compilers",
+               device_number(result, "compile_seconds"));
+    printf(written ? ", written to %s\n" : "; the earlier profile %s stays\n",
+           path);
+}
+
+/* Prints what is wrong with the measurements, and which of the earlier ones
+ * stay. */
+static void print_quality(const json_t *result)
+{
+    char text[256];
+
+    if (json_object_get(result, "profile") == NULL)
+        return;
+    if (json_is_true(json_object_get(result, "busy"))) {
+        calibration_spread_text(result, text, sizeof text);
+        print_line("the machine was busy: %s", text);
+    }
+    print_list("missing", json_object_get(result, "missing"), "");
+    if (json_is_true(json_object_get(result, "written")))
+        print_list("kept from the earlier profile",
+                   json_object_get(result, "kept"),
+                   "; --replace discards them");
+    else
+        print_line("the earlier profile was measured on a quiet machine; "
+                   "--replace replaces it");
+}
+
 static void print_paths(const json_t *results)
 {
     for (size_t r = 0; r < json_array_size(results); r++) {
         const json_t *result = json_array_get(results, r);
 
-        if (json_object_get(result, "error") != NULL) {
-            printf("%s: FAILED: %s\n", device_text(result, "device"),
-                   device_text(result, "error"));
+        print_end(result);
+        print_quality(result);
+        if (json_object_get(result, "error") != NULL)
             continue;
-        }
-        printf("%s: %.1f s, written to %s\n", device_text(result, "device"),
-               device_number(result, "seconds"),
-               device_text(result, "profile"));
         print_routes(result);
         probe_print_texts("  not served: ",
                           json_object_get(result, "unsupported"), ", ", "\n");

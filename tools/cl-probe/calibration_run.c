@@ -3,8 +3,11 @@
 #include <config.h>
 
 #include "calibration_run.h"
+#include "representative_op.h"
 
 #include "../common/clock.h"
+
+#include <string.h>
 
 /* The first launch compiled a kernel if it took this much longer than the
  * second.
@@ -18,6 +21,7 @@ void step_begin(struct calibration_run *calibration, double weight,
         (double)calibration->budget_ns * weight / calibration->weight_left;
 
     calibration->weight_left -= weight;
+    calibration->step = name;
     calibration->step_start_ns = clock_now_ns();
     calibration->step_compile_ns = 0;
     calibration->deadline_ns = calibration->step_start_ns + (uint64_t)share;
@@ -27,7 +31,20 @@ void step_begin(struct calibration_run *calibration, double weight,
                    name);
 }
 
-void step_end(struct calibration_run *calibration)
+void calibration_finish_part(struct calibration_run *calibration,
+                             const char *part)
+{
+    json_t *missing = json_object_get(calibration->result, "missing");
+
+    for (size_t i = json_array_size(missing); i-- > 0;)
+        if (strcmp(json_string_value(json_array_get(missing, i)), part) == 0)
+            json_array_remove(missing, i);
+    machine_load_note(&calibration->delay, calibration->spreads,
+                      calibration->spread_count, calibration->result);
+    child_partial(calibration->link, calibration->result);
+}
+
+void step_end(struct calibration_run *calibration, enum tandem_status status)
 {
     uint64_t used = clock_now_ns() - calibration->step_start_ns;
 
@@ -35,6 +52,8 @@ void step_end(struct calibration_run *calibration)
                                                 : calibration->step_compile_ns;
     calibration->budget_ns -=
         used < calibration->budget_ns ? used : calibration->budget_ns;
+    if (status == TANDEM_OK)
+        calibration_finish_part(calibration, calibration->step);
 }
 
 uint64_t step_left_ns(const struct calibration_run *calibration)
@@ -57,6 +76,7 @@ static void note_compile(struct calibration_run *calibration,
     if (compile > (double)COMPILE_VISIBLE_NS) {
         calibration->deadline_ns += (uint64_t)compile;
         calibration->step_compile_ns += (uint64_t)compile;
+        calibration->compile_total_ns += (uint64_t)compile;
     }
     if (fresh && calibration->compile_count <
                      (calibration->prebuilt ? 1 : COMPILE_SAMPLES))
@@ -87,9 +107,24 @@ enum tandem_status calibration_time(struct calibration_run *calibration,
 
     plan.batches = batches_for(calibration, expected_ns);
     status = resident_op_time(work, &plan, out);
-    if (status == TANDEM_OK)
-        note_compile(calibration, out, fresh);
+    if (status != TANDEM_OK)
+        return status;
+    note_compile(calibration, out, fresh);
+    if (calibration->spread_count < MAX_SPREADS)
+        calibration->spreads[calibration->spread_count++] = out->spread;
     return status;
+}
+
+const char *calibration_curve(size_t i)
+{
+    static const char *const transfers[] = {"upload", "download",
+                                            "upload_pinned", "download_pinned"};
+
+    if (i < 4)
+        return transfers[i];
+    i -= 4;
+    i += i >= TANDEM_COST_GEMM; /* has a grid instead */
+    return i < TANDEM_COST_CLASS_COUNT ? cost_class_curve((uint32_t)i) : NULL;
 }
 
 void calibration_add_scalar(struct calibration_run *calibration,
@@ -97,7 +132,6 @@ void calibration_add_scalar(struct calibration_run *calibration,
 {
     json_object_set_new(json_object_get(calibration->result, "scalars"), name,
                         json_real(ns));
-    tandem_profile_set_scalar(calibration->profile, name, ns);
 }
 
 void calibration_add_point(struct calibration_run *calibration,
@@ -109,7 +143,6 @@ void calibration_add_point(struct calibration_run *calibration,
         json_object_set_new(curves, curve, json_array());
     json_array_append_new(json_object_get(curves, curve),
                           json_pack("[f, f]", x, ns));
-    tandem_profile_add_curve_point(calibration->profile, curve, x, ns);
 }
 
 void calibration_add_gemm_point(struct calibration_run *calibration, int64_t m,
@@ -118,7 +151,6 @@ void calibration_add_gemm_point(struct calibration_run *calibration, int64_t m,
     json_array_append_new(json_object_get(calibration->result, "gemm"),
                           json_pack("[I, I, I, f]", (json_int_t)m,
                                     (json_int_t)n, (json_int_t)k, ns));
-    tandem_profile_add_gemm_point(calibration->profile, m, n, k, ns);
 }
 
 void calibration_skip(struct calibration_run *calibration, const char *what)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calibration of one device, in a child process.  The steps share a time budget
- * and store their measurements in the child's answer and in the profile.
+ * and store their measurements in the result, which has the members "scalars",
+ * "curves", "gemm" and "tuning" of a profile, and "missing", the names of the
+ * parts that are not finished.
  *
  * Time spent compiling kernels does not count against the budget.  Otherwise a
  * slow compiler would leave no time for large sizes.
@@ -11,23 +13,31 @@
 
 #include "../common/resident_op.h"
 #include "device_job.h"
+#include "machine_load.h"
 
 #define COMPILE_SAMPLES 32
+#define MAX_SPREADS 1024 /* more timings are not counted */
+
+/* Names of the parts that are not curves. */
+#define PART_SCALARS "alloc, launch, sync"
+#define PART_GEMM "gemm"
+#define PART_TUNING "tuning"
 
 struct calibration_run {
     bool quick;
     struct device_session session;
-    struct tandem_profile *profile; /* owned */
-    struct child_link *link;        /* borrowed */
-    json_t *result;                 /* owned */
+    struct child_link *link; /* borrowed */
+    json_t *result;          /* owned */
     struct timing_plan plan;
     uint64_t max_bytes; /* limit for the operands of one measurement together */
 
     uint64_t budget_ns; /* not used by the finished steps */
     double weight_left; /* sum of the weights of the steps not yet begun */
     double weight_all;
+    const char *step; /* name of the current step */
     uint64_t step_start_ns, step_compile_ns;
-    uint64_t deadline_ns; /* of the current step */
+    uint64_t compile_total_ns; /* of all steps and of precompilation.c */
+    uint64_t deadline_ns;      /* of the current step */
     uint64_t
         compile_deadline_ns; /* measurements that need a compiler end then */
 
@@ -35,13 +45,23 @@ struct calibration_run {
     double compile_ns[COMPILE_SAMPLES];
     bool prebuilt; /* precompilation.c compiled all kernels except the first */
     size_t compile_count;
+
+    /* Spreads of the timings; see struct timing. */
+    double spreads[MAX_SPREADS];
+    size_t spread_count;
+    struct cpu_delay delay; /* when the measurements began */
 };
 
 /* Begin and end a step.  Its share of the remaining budget is `weight` divided
- * by weight_left. */
+ * by weight_left.  If `status` is TANDEM_OK, the step is a finished part of the
+ * calibration. */
 void step_begin(struct calibration_run *calibration, double weight,
                 const char *name);
-void step_end(struct calibration_run *calibration);
+void step_end(struct calibration_run *calibration, enum tandem_status status);
+/* Removes the part from the result's list of missing parts, and sends the
+ * result to the parent, which keeps it if this process ends early. */
+void calibration_finish_part(struct calibration_run *calibration,
+                             const char *part);
 /* Returns the time left in the step's share of the budget, or 0. */
 uint64_t step_left_ns(const struct calibration_run *calibration);
 
@@ -56,7 +76,10 @@ enum tandem_status calibration_time(struct calibration_run *calibration,
                                     struct resident_op *work, bool fresh,
                                     double expected_ns, struct timing *out);
 
-/* Store a measurement in the answer and in the profile. */
+/* Returns the name of curve `i` of a profile, or NULL after the last one. */
+const char *calibration_curve(size_t i);
+
+/* Store a measurement in the result. */
 void calibration_add_scalar(struct calibration_run *calibration,
                             const char *name, double ns);
 void calibration_add_point(struct calibration_run *calibration,
@@ -94,12 +117,16 @@ bool kernels_precompile(const struct device_job_request *request,
 #define WEIGHT_CURVE 1.0    /* for each of nine cost classes */
 #define WEIGHT_PRODUCTS 5.0
 
-/* tuning_measurement.c: runs the plugin's tune for at most
- * budget_ns and stores each result in the profile and in out_found.  Saves the
- * profile after each result if `save` is true.  A device that has nothing to
- * tune adds no results. */
-enum tandem_status tune_run(struct device_session *session,
-                            struct tandem_profile *profile, uint64_t budget_ns,
-                            bool save, json_t *out_found);
+/* tuning_measurement.c: runs the plugin's tune for at most budget_ns and adds
+ * each result to out_found.  Calls on_found(user) after each.  A device that
+ * has nothing to tune adds no results. */
+typedef void (*tune_found_fn)(void *user, const char *key, const char *value);
+enum tandem_status tune_run(struct device_session *session, uint64_t budget_ns,
+                            json_t *out_found, tune_found_fn on_found,
+                            void *user);
+/* Like tune_run.  Saves each result in the profile at once. */
+enum tandem_status tune_and_save(struct device_session *session,
+                                 struct tandem_profile *profile,
+                                 uint64_t budget_ns, json_t *out_found);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Child processes; see child_process.h.  A child writes one JSON object per
- * line to the pipe: {"fraction", "step"}, {"result"} or {"error"}.
+ * line to the pipe: {"fraction", "step"}, {"partial"}, {"result"} or {"error"}.
  */
 #include <config.h>
 
@@ -62,6 +62,11 @@ void child_progress(struct child_link *link, double fraction, const char *step)
 void child_answer(struct child_link *link, json_t *result)
 {
     link_send(link, json_pack("{s:o}", "result", result));
+}
+
+void child_partial(struct child_link *link, json_t *result)
+{
+    link_send(link, json_pack("{s:O}", "partial", result));
 }
 
 /* Returns the text as JSON.  If it is not valid UTF-8, replaces its non-ASCII
@@ -136,6 +141,7 @@ _Noreturn static void child_main(child_fn body, void *argument, int fd,
 static void take_message(struct child *child, json_t *message)
 {
     json_t *result = json_object_get(message, "result");
+    json_t *partial = json_object_get(message, "partial");
     const char *error = json_string_value(json_object_get(message, "error"));
     const char *step = json_string_value(json_object_get(message, "step"));
     double fraction = json_number_value(json_object_get(message, "fraction"));
@@ -144,6 +150,10 @@ static void take_message(struct child *child, json_t *message)
         snprintf(child->step, sizeof child->step, "%s", step);
         if (child->progress != NULL)
             progress_show(child->progress, fraction, step);
+    }
+    if (partial != NULL) {
+        json_decref(child->outcome->partial);
+        child->outcome->partial = json_incref(partial);
     }
     if ((result == NULL && error == NULL) || child->answered)
         return;
@@ -316,5 +326,6 @@ void child_run(child_fn body, void *argument, unsigned limit_s,
 void child_outcome_destroy(struct child_outcome *outcome)
 {
     json_decref(outcome->result);
-    outcome->result = NULL;
+    json_decref(outcome->partial);
+    outcome->result = outcome->partial = NULL;
 }

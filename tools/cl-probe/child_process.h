@@ -23,6 +23,8 @@ enum child_end {
 struct child_outcome {
     enum child_end end;
     json_t *result; /* owned; NULL unless CHILD_ANSWERED */
+    /* The last value of child_partial, or NULL.  Owned. */
+    json_t *partial;
     /* Reason why there is no result, or an error after the result, or "". */
     char message[512];
     /* How the child ended if it crashed or timed out, such as "crashed: ...";
@@ -42,6 +44,9 @@ void child_outcome_destroy(struct child_outcome *outcome);
 void child_progress(struct child_link *link, double fraction, const char *step);
 /* Sends the result to the parent.  Takes ownership of `result`. */
 void child_answer(struct child_link *link, json_t *result);
+/* Sends what the result would be if the child ended now.  Does not take
+ * ownership. */
+void child_partial(struct child_link *link, json_t *result);
 void child_fail(struct child_link *link, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Returns a text as JSON.  If it is not valid UTF-8, as text from drivers or

@@ -34,9 +34,11 @@ struct probe_options {
     unsigned timeout_s;        /* of one child process */
     unsigned budget_s;         /* of --tune for one device */
     unsigned driver_timeout_s; /* of the test of an OpenCL driver */
+    unsigned wait_s;           /* of --calibrate for a quiet machine */
     bool one_op;               /* --operator was given */
+    bool waits;                /* --wait was given */
     bool clblast;              /* the context uses CLBlast for every GEMM */
-    bool json, quick, verbose;
+    bool json, quick, replace, verbose;
 };
 
 /* The modes.  Each prints its result and returns the exit status. */

@@ -127,7 +127,7 @@ static enum tandem_status measure_curve(struct calibration_run *calibration,
         if (representative_op_is_supported(&representative,
                                            &calibration->session) != 0)
             status = measure_sizes(&run);
-    step_end(calibration);
+    step_end(calibration, status);
     if (status == TANDEM_OK)
         calibration_set_operator(calibration, run.curve,
                                  run.points > 0 ? representative.info->name

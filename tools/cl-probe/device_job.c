@@ -27,17 +27,26 @@ static bool device_wanted(const struct probe_options *options,
     return false;
 }
 
-/* Returns the device's result, or an object with the member "error". */
-static json_t *device_run(const struct probe_options *options,
-                          const struct device_job *job, const json_t *device)
+struct device_job_request
+device_job_request_make(const struct probe_options *options,
+                        const json_t *device)
 {
-    struct device_job_request request = {
+    return (struct device_job_request){
         .options = options,
         .backend = device_text(device, "backend"),
         .device = (uint32_t)device_number(device, "index"),
         .name = device_text(device, "name"),
         .processor = strcmp(device_text(device, "kind"), "cpu") == 0,
     };
+}
+
+/* Returns the device's result.  If the device failed, this is its partial
+ * result, or an empty one, with the member "error". */
+static json_t *device_run(const struct probe_options *options,
+                          const struct device_job *job, const json_t *device)
+{
+    struct device_job_request request =
+        device_job_request_make(options, device);
     struct child_outcome outcome;
     struct progress progress;
     json_t *result;
@@ -52,8 +61,10 @@ static json_t *device_run(const struct probe_options *options,
     progress_end(&progress);
     result = json_incref(outcome.result);
     if (result == NULL) {
-        result = json_pack("{s:s, s:s}", "device", request.name, "error",
-                           outcome.message);
+        result = outcome.partial != NULL
+                     ? json_incref(outcome.partial)
+                     : json_pack("{s:s}", "device", request.name);
+        json_object_set_new(result, "error", json_string(outcome.message));
         probe_complain("%s: %s", request.name, outcome.message);
     } else if (outcome.message[0] != '\0') {
         json_object_set_new(result, "warning", json_string(outcome.message));

@@ -20,7 +20,9 @@ struct device_job {
     /* Runs in the child.  The argument is a struct device_job_request. */
     child_fn run;
     /* Runs in the parent after each device.  May add to the result and print
-     * it. Returns false if the device failed.  May be NULL. */
+     * it.  If the device failed, the result has the member "error", and else
+     * contains what the child sent with child_partial.  Returns false if the
+     * device failed.  May be NULL. */
     bool (*on_result)(const struct probe_options *options, const json_t *device,
                       json_t *result);
     /* Runs in the parent at the end, unless with --json.  May be NULL. */
@@ -34,6 +36,12 @@ struct device_job_request {
     const char *name;
     bool processor; /* the device is the host CPU */
 };
+
+/* Returns the request for a device of the list (device_list.h), from which it
+ * borrows. */
+struct device_job_request
+device_job_request_make(const struct probe_options *options,
+                        const json_t *device);
 
 /* [blocks] Runs the job on the devices that the options select.  A device that
  * is listed a second time, through another driver, is only used if the options

@@ -182,6 +182,21 @@ static json_t *blocked_json(struct tandem_context *context, uint32_t device)
     return out;
 }
 
+/* Returns the notes of the profile, which tell how it was measured, each as
+ * "KEY: TEXT". */
+static json_t *notes_json(const char *profile)
+{
+    json_t *root = profile != NULL ? json_load_file(profile, 0, NULL) : NULL;
+    json_t *notes = json_object_get(root, "notes"), *out = json_array(), *text;
+    const char *key;
+
+    json_object_foreach (notes, key, text)
+        json_array_append_new(
+            out, child_text("%s: %s", key, json_string_value(text)));
+    json_decref(root);
+    return out;
+}
+
 static json_t *device_json(struct tandem_context *context, uint32_t device)
 {
     struct tandem_device_info info = {.struct_size = sizeof info};
@@ -209,6 +224,7 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
     json_object_set_new(out, "blocked", blocked_json(context, device));
     json_object_set_new(out, "profile",
                         profile ? child_text("%s", profile) : json_null());
+    json_object_set_new(out, "profile_notes", notes_json(profile));
     json_object_set_new(out, "ignored_profiles",
                         refused ? child_text("%s", refused) : json_null());
     return out;

@@ -106,7 +106,7 @@ enum tandem_status measure_products(struct calibration_run *calibration)
 
     calibration->plan.batch_ns = BATCH_NS;
     calibration->plan.batches = BATCHES;
-    step_begin(calibration, WEIGHT_PRODUCTS, "gemm");
+    step_begin(calibration, WEIGHT_PRODUCTS, PART_GEMM);
     for (size_t i = 0; i < count; i++) {
         double next = gemm_case_operations(&sizes[i]), expected_ns = 0;
 
@@ -129,11 +129,11 @@ enum tandem_status measure_products(struct calibration_run *calibration)
             calibration->deadline_ns = clock_now_ns() + LATE_NS;
         }
     }
-    step_end(calibration);
     if (status != TANDEM_OK && status != TANDEM_UNSUPPORTED)
         status = calibration_op_failed(calibration, "gemm", status);
     else
         status = TANDEM_OK;
+    step_end(calibration, status);
     if (status == TANDEM_OK)
         calibration_set_operator(calibration, "gemm", done > 0 ? "gemm" : NULL);
     return status;

@@ -143,10 +143,10 @@ enum tandem_status measure_scalars(struct calibration_run *calibration)
 {
     enum tandem_status status;
 
-    step_begin(calibration, WEIGHT_SCALARS, "alloc, launch, sync");
+    step_begin(calibration, WEIGHT_SCALARS, PART_SCALARS);
     status = measure_alloc(calibration);
     if (status == TANDEM_OK)
         status = measure_launch(calibration);
-    step_end(calibration);
+    step_end(calibration, status);
     return status;
 }

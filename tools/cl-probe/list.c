@@ -92,6 +92,7 @@ static void print_device(const json_t *device)
         {"Driver Quirks", "quirks", NULL},
         {"Duplicate Of", "duplicate_of", NULL},
         {"Calibrated", "calibrated", NULL},
+        {"Measured", "profile_notes", NULL},
         {"Ignored Profiles", "ignored_profiles", NULL},
         {"Blocked Operators", "blocked", NULL},
     };
@@ -105,7 +106,8 @@ static void print_device(const json_t *device)
                         lines[i].unit);
         else if (json_is_array(value))
             line_texts(lines[i].heading, value,
-                       strcmp(lines[i].key, "quirks") != 0);
+                       strcmp(lines[i].key, "quirks") != 0 &&
+                           strcmp(lines[i].key, "profile_notes") != 0);
         else if (json_is_boolean(value))
             line_calibrated(device);
         else

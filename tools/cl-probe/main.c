@@ -15,6 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Default of --wait. */
+#define WAIT_S 10u
+
 /* The modes come first. */
 enum long_option {
     MODE_LIST = 256,
@@ -26,6 +29,8 @@ enum long_option {
     MODE_WARM_CACHE,
     OPTION_BUDGET,
     OPTION_QUICK,
+    OPTION_WAIT,
+    OPTION_REPLACE,
     OPTION_SYSTEM,
     OPTION_RESIDENT,
     OPTION_OPERATOR,
@@ -47,6 +52,8 @@ static const struct option long_options[] = {
     {"tune", no_argument, NULL, MODE_TUNE},
     {"budget", required_argument, NULL, OPTION_BUDGET},
     {"quick", no_argument, NULL, OPTION_QUICK},
+    {"wait", required_argument, NULL, OPTION_WAIT},
+    {"replace", no_argument, NULL, OPTION_REPLACE},
     {"verify", no_argument, NULL, MODE_VERIFY},
     {"explain", required_argument, NULL, MODE_EXPLAIN},
     {"clear-cache", no_argument, NULL, MODE_CLEAR_CACHE},
@@ -66,7 +73,7 @@ static const struct option long_options[] = {
 
 static const char help[] =
     "Usage: cl-probe [--list]\n"
-    "       cl-probe --calibrate [--quick]\n"
+    "       cl-probe --calibrate [--quick] [--wait=SECONDS] [--replace]\n"
     "       cl-probe --tune [--budget SECONDS]\n"
     "       cl-probe --verify [--operator=NAME]\n"
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
@@ -78,7 +85,12 @@ static const char help[] =
     "\n"
     "  --list             the devices, and why others are missing (default)\n"
     "  --calibrate        measure each device and write its profile\n"
-    "  --quick            with --calibrate: about ten seconds a device\n"
+    "  --quick            with --calibrate: measure for about five seconds a\n"
+    "                     device, not a minute; compilers take longer\n"
+    "  --wait=S           with --calibrate: seconds to wait for a quiet\n"
+    "                     machine (10)\n"
+    "  --replace          with --calibrate: keep nothing of the earlier\n"
+    "                     profile, even if it is better\n"
     "  --tune             search for faster parameters of matrix products and\n"
     "                     keep them in the profile, as they are found\n"
     "  --budget=S         with --tune: seconds a device (60)\n"
@@ -111,16 +123,17 @@ static int usage(void)
     return PROBE_USAGE;
 }
 
-static bool take_seconds(const char *option, unsigned *out)
+static bool take_seconds(const char *option, unsigned min, unsigned *out)
 {
     char *end;
     unsigned long seconds = strtoul(optarg, &end, 10);
 
     *out = (unsigned)seconds;
-    if (optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' && seconds > 0 &&
-        seconds <= 1000000)
+    if (optarg[0] >= '0' && optarg[0] <= '9' && *end == '\0' &&
+        seconds >= min && seconds <= 1000000)
         return true;
-    probe_complain("%s wants seconds, 1 or more, not \"%s\"", option, optarg);
+    probe_complain("%s wants seconds, %u or more, not \"%s\"", option, min,
+                   optarg);
     return false;
 }
 
@@ -129,7 +142,7 @@ static bool take_option(int option, struct probe_options *options, int *mode)
 {
     switch (option) {
     case OPTION_BUDGET:
-        return take_seconds("--budget", &options->budget_s);
+        return take_seconds("--budget", 1, &options->budget_s);
     case OPTION_SYSTEM:
         options->system = optarg != NULL ? optarg : STATEDIR;
         return true;
@@ -150,9 +163,14 @@ static bool take_option(int option, struct probe_options *options, int *mode)
         options->device = optarg;
         return true;
     case OPTION_TIMEOUT:
-        return take_seconds("--timeout", &options->timeout_s);
+        return take_seconds("--timeout", 1, &options->timeout_s);
     case OPTION_DRIVER_TIMEOUT:
-        return take_seconds("--driver-timeout", &options->driver_timeout_s);
+        return take_seconds("--driver-timeout", 1, &options->driver_timeout_s);
+    case OPTION_WAIT:
+        options->waits = true;
+        return take_seconds("--wait", 0, &options->wait_s);
+    case OPTION_REPLACE:
+        return options->replace = true;
     case '?':
         return false; /* program_option_next printed a message */
     default:
@@ -180,6 +198,10 @@ static bool check_options(struct probe_options *options, int mode, int argc,
     } rules[] = {
         {options->quick, MODE_CALIBRATE, MODE_CALIBRATE,
          "--quick goes with --calibrate"},
+        {options->waits, MODE_CALIBRATE, MODE_CALIBRATE,
+         "--wait goes with --calibrate"},
+        {options->replace, MODE_CALIBRATE, MODE_CALIBRATE,
+         "--replace goes with --calibrate"},
         {options->budget_s > 0, MODE_TUNE, MODE_TUNE,
          "--budget goes with --tune"},
         {options->system != NULL, MODE_WARM_CACHE, MODE_WARM_CACHE,
@@ -216,7 +238,8 @@ static bool check_options(struct probe_options *options, int mode, int argc,
 
 static int run(int argc, char **argv)
 {
-    struct probe_options options = {.forced = secure_getenv("TANDEM_DEVICE")};
+    struct probe_options options = {.forced = secure_getenv("TANDEM_DEVICE"),
+                                    .wait_s = WAIT_S};
     int option, mode = 0;
 
     /* Each child process loads one plugin and queries all its devices. */

@@ -37,7 +37,7 @@ self_test_run(const struct device_job_request *request,
 
     if (status != TANDEM_OK)
         return status;
-    status = tune_run(&own, profile, SELF_TEST_NS, true, out_found);
+    status = tune_and_save(&own, profile, SELF_TEST_NS, out_found);
     own.backend->close(own.device);
     return status;
 }

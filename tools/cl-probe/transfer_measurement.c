@@ -129,7 +129,7 @@ static enum tandem_status measure_transfer(struct calibration_run *calibration,
     transfer->memory = memory_alloc(calibration, transfer->pinned, last_bytes);
     if (transfer->memory == NULL) {
         calibration_skip(calibration, transfer->curve);
-        step_end(calibration);
+        step_end(calibration, TANDEM_OK);
         return TANDEM_OK;
     }
     status = device_session_buffer(session, last_bytes, 0, &transfer->buffer);
@@ -138,7 +138,7 @@ static enum tandem_status measure_transfer(struct calibration_run *calibration,
     if (transfer->buffer != NULL)
         session->backend->free(transfer->buffer);
     memory_free(calibration, transfer->pinned, transfer->memory);
-    step_end(calibration);
+    step_end(calibration, status);
     return status;
 }
 

@@ -34,7 +34,7 @@ static void tune_lane(const struct device_job_request *request,
     enum tandem_status status;
 
     child_progress(link, 0, "tuning");
-    status = tune_run(session, profile, budget_ns, true, found);
+    status = tune_and_save(session, profile, budget_ns, found);
     if (status == TANDEM_OK && json_object_size(found) > 0)
         status = tandem_profile_save(profile, NULL, path, sizeof path);
     if (status != TANDEM_OK)

@@ -225,5 +225,9 @@ enum tandem_status resident_op_time(struct resident_op *work,
         samples[batch] = (double)ns / (double)out->count;
     }
     out->ns = quantile(samples, batch, 0.5);
+    if (out->ns > 0)
+        out->spread = (quantile(samples, batch, 0.75) -
+                       quantile(samples, batch, 0.25)) /
+                      out->ns;
     return status;
 }

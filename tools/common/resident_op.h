@@ -59,6 +59,7 @@ struct timing_plan {
 
 struct timing {
     double ns;          /* time of one launch: the median over the batches */
+    double spread;      /* interquartile range of the batches / median */
     uint64_t first_ns;  /* first launch and wait, with compilation */
     uint64_t second_ns; /* second launch and wait */
     uint64_t count;     /* launches of each batch */
