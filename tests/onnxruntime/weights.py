@@ -20,12 +20,15 @@ os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 
 import numpy  # noqa: E402
 import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
 
 import child_cases  # noqa: E402
 import provider  # noqa: E402
 import small_models  # noqa: E402
 from child_cases import case, note, run_forked  # noqa: E402
-from small_models import FLOAT, check_outputs, model, node, value  # noqa: E402
+from small_models import (BOOL, FLOAT, check_outputs, model, node,  # noqa
+                          value)
 
 WIDTH = 1024
 LAYERS = 63  # of WIDTH x WIDTH elements, 252 MiB together
@@ -95,6 +98,18 @@ def write_external(folder, make_model=layers_model, layers=LAYERS):
     return path
 
 
+def inline_weights(layers):
+    return [numpy_helper.from_array(layer(i), 'w%d' % i)
+            for i in range(layers)]
+
+
+def write_inline(folder, make_model=layers_model, layers=LAYERS):
+    """Writes a model that contains its weights.  Returns its path."""
+    path = os.path.join(folder, 'model.onnx')
+    onnx.save(make_model(inline_weights(layers)), path)
+    return path
+
+
 def some_input(rows=4):
     generator = numpy.random.default_rng(rows)
     return {'x': generator.standard_normal((rows, WIDTH), numpy.float32)}
@@ -154,6 +169,85 @@ def peak_with_merged_weights_in_a_file(arguments):
     other."""
     check_model(arguments,
                 lambda folder: write_external(folder, merged_model))
+
+
+@case
+def peak_with_weights_in_the_model(arguments):
+    """ONNX Runtime's copy of the weights is used."""
+    check_model(arguments, write_inline)
+
+
+@case
+def sessions_with_weights_in_the_model(arguments):
+    """A session that ends does not take weights from others, in any order."""
+    tested = layers_model(inline_weights(3))
+    expected = provider.cpu_session(tested).run(None, some_input())
+    for order in ((0, 1, 2, 3), (3, 2, 1, 0), (1, 0, 3, 2)):
+        sessions = [provider.session(tested, arguments.device)
+                    for _ in range(4)]
+        for number in order:
+            for session in sessions:
+                if session is not None:
+                    check_outputs(session.run(None, some_input()), expected)
+            sessions[number] = session = None
+            gc.collect()
+            # Overwrites memory that a session freed.
+            numpy.full((3, WIDTH, WIDTH), numpy.nan, numpy.float32)
+
+
+@case
+def groups_share_weights_in_the_model(arguments):
+    """Two groups of a session, and the branches of If, use one weight."""
+    branch = [helper.make_graph([node('MatMul', ['a', weight], 'r' + weight)],
+                                weight, [], [value('r' + weight)])
+              for weight in ('w0', 'w1')]
+    tested = model(
+        [node('MatMul', 'x w0', 'b'),
+         node('Tan', 'b', 't'),  # Tandem does not serve it
+         node('MatMul', 't w0', 'a'),
+         node('If', 'condition', 'y', then_branch=branch[0],
+              else_branch=branch[1])],
+        [value('x', FLOAT, [1, WIDTH]), value('condition', BOOL, [])],
+        [value('y')], inline_weights(2))
+    reference = provider.cpu_session(tested)
+    session = provider.session(tested, arguments.device, fallback=True)
+    for condition in (True, False, True):
+        feeds = {'x': some_input(1)['x'] / 9,
+                 'condition': numpy.array(condition)}
+        check_outputs(session.run(None, feeds), reference.run(None, feeds))
+
+
+@case
+def weights_of_the_program(arguments):
+    """A program replaces a weight of the model by one of its own."""
+    tested = layers_model(inline_weights(2)).SerializeToString()
+    other = layer(7)
+    options = provider.session_options()
+    tensor = onnxruntime.OrtValue.ortvalue_from_numpy(other)
+    options.add_initializer('w1', tensor)  # does not keep the tensor
+    options.add_provider_for_devices(
+        provider.register(), {'device': arguments.device, 'claim': 'all'})
+    session = onnxruntime.InferenceSession(tested, options)
+    for rows in (4, 5):
+        feeds = some_input(rows)
+        check_outputs(session.run(None, feeds),
+                      [feeds['x'] @ layer(0) @ other])
+
+
+@case
+def merged_weights_in_the_model(arguments):
+    """Weights whose products are computed as one, some of which are used
+    alone, too."""
+    tested = merged_model(inline_weights(3))
+    tested.graph.node.extend([node('MatMul', 'y w1', 'z'),
+                              node('MatMul', 'z w3', 'end')])
+    tested.graph.initializer.extend(inline_weights(4)[3:])
+    tested.graph.output.append(value('end'))
+    expected = provider.cpu_session(tested).run(None, some_input())
+    for _ in range(2):
+        session = provider.session(tested, arguments.device)
+        check_outputs(session.run(None, some_input()), expected)
+        check_outputs(session.run(None, some_input()), expected)
 
 
 @case

@@ -4,6 +4,7 @@
 
 #include "adapters/onnxruntime/claim.h"
 #include "adapters/onnxruntime/assumed_shapes.h"
+#include "adapters/onnxruntime/constants.h"
 #include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/fusion.h"
 #include "adapters/onnxruntime/lower.h"
@@ -78,6 +79,22 @@ static bool groups_make(const struct graph *graph,
     return true;
 }
 
+/* Returns true if ONNX Runtime should keep the constants of the group. */
+static bool group_constants_stay(struct runtime *runtime,
+                                 const struct graph *graph,
+                                 const struct group *group)
+{
+    struct graph part;
+    bool stay;
+
+    if (!graph_extract(&part, graph, group->nodes, group->count))
+        return false;
+    graph_fuse(&part);
+    stay = constants_should_stay(runtime, &part);
+    graph_free(&part);
+    return stay;
+}
+
 static struct OrtStatus *group_claim(struct runtime *runtime,
                                      const struct graph *graph,
                                      const struct group *group,
@@ -85,7 +102,8 @@ static struct OrtStatus *group_claim(struct runtime *runtime,
 {
     const struct ort_fusion_options options = {
         .version = runtime->version,
-        .drop_constant_initializers = true,
+        .drop_constant_initializers =
+            !group_constants_stay(runtime, graph, group),
     };
     const struct OrtNode **nodes = calloc(group->count, sizeof(nodes[0]));
     struct OrtStatus *status;

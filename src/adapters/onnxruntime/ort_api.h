@@ -98,7 +98,8 @@ enum ort_hardware_type { ORT_HARDWARE_CPU = 0 };
 /* [ep] struct OrtNodeFusionOptions, version 23 */
 struct ort_fusion_options {
     uint32_t version;
-    /* The provider has copied the constants, so ONNX Runtime may free them. */
+    /* ONNX Runtime may free the constants, which the provider has copied.
+     * Otherwise they are inputs of the fused node. */
     bool drop_constant_initializers;
 };
 

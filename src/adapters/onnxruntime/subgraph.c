@@ -47,6 +47,7 @@ struct subgraph {
     char *name;
     pthread_mutex_t mutex; /* guards what follows */
     struct cached_form *forms;
+    bool constants_are_bound; /* constants_rebind has succeeded */
     bool *content_matters; /* one for each input; see lower_graph */
 };
 
@@ -276,12 +277,23 @@ static struct OrtStatus *form_make(const struct run *run,
 {
     struct subgraph *subgraph = run->subgraph;
     struct cached_form *cached = calloc(1, sizeof(*cached));
+    struct OrtStatus *status;
     char problem[256];
 
     *out = NULL;
     if (cached == NULL)
         return run_failed(subgraph, ORT_FAIL, "lowering the graph",
                           "out of memory");
+    /* No form uses the weights before the first form is made. */
+    status = subgraph->constants_are_bound
+                 ? NULL
+                 : constants_rebind(subgraph->runtime, &subgraph->graph,
+                                    run->context);
+    if (status != NULL) {
+        free(cached);
+        return status;
+    }
+    subgraph->constants_are_bound = true;
     if (!lower_graph(&subgraph->graph, run->inputs, subgraph->content_matters,
                      &cached->form, NULL, problem)) {
         free(cached);

@@ -87,10 +87,9 @@ static enum tandem_status weight_create(struct runtime *runtime,
         return status;
     }
     if (content_take(content, &weight->content))
-        status = tandem_tensor_wrap(runtime->context,
-                                    (void *)weight->content.content,
-                                    content->dtype, 1, &elements, NULL,
-                                    TANDEM_TENSOR_READ_ONLY, &weight->tensor);
+        status = tandem_tensor_wrap(
+            runtime->context, (void *)weight->content.content, content->dtype,
+            1, &elements, NULL, TANDEM_TENSOR_READ_ONLY, &weight->tensor);
     if (status != TANDEM_OK) {
         weight_free(weight);
         return status;
@@ -99,14 +98,22 @@ static enum tandem_status weight_create(struct runtime *runtime,
     return TANDEM_OK;
 }
 
-/* Returns true if the contents are equal.  A file is mapped once, so the
- * content of files need not be read. */
-static bool content_equals(const struct weight_content *a,
-                           const struct weight_content *b)
+/* Returns true if a weight has the content that a caller wants, and their
+ * hashes are equal.  A file is mapped once, so the content of files need not be
+ * read.  Borrowed content must not be read, because ONNX Runtime frees it
+ * before it releases the groups of a session. */
+static bool content_matches(const struct weight_content *weight,
+                            const struct weight_content *wanted)
 {
-    return a->dtype == b->dtype && a->bytes == b->bytes && a->file == b->file &&
-           (a->content == b->content ||
-            (a->file == NULL && memcmp(a->content, b->content, a->bytes) == 0));
+    if (weight->dtype != wanted->dtype || weight->bytes != wanted->bytes ||
+        weight->file != wanted->file)
+        return false;
+    if (weight->memory == WEIGHT_BORROWED)
+        return wanted->memory == WEIGHT_BORROWED &&
+               weight->content == wanted->content;
+    return weight->content == wanted->content ||
+           (weight->file == NULL &&
+            memcmp(weight->content, wanted->content, wanted->bytes) == 0);
 }
 
 enum tandem_status weight_acquire(struct runtime *runtime,
@@ -122,7 +129,7 @@ enum tandem_status weight_acquire(struct runtime *runtime,
 
     pthread_mutex_lock(&runtime->mutex);
     for (weight = *bucket; weight != NULL; weight = weight->next) {
-        if (weight->hash == hash && content_equals(&weight->content, content))
+        if (weight->hash == hash && content_matches(&weight->content, content))
             break;
     }
     if (weight != NULL) {
@@ -141,6 +148,22 @@ enum tandem_status weight_acquire(struct runtime *runtime,
     pthread_mutex_unlock(&runtime->mutex);
     *out = weight;
     return status;
+}
+
+bool weight_exists(struct runtime *runtime, uint32_t dtype, uint64_t bytes,
+                   const void *content)
+{
+    const uint64_t hash = content_hash(content, bytes);
+    const struct weight *weight;
+
+    pthread_mutex_lock(&runtime->mutex);
+    weight = runtime->weights[hash % WEIGHT_BUCKETS];
+    while (weight != NULL &&
+           (weight->hash != hash || weight->content.file != NULL ||
+            weight->content.dtype != dtype || weight->content.bytes != bytes))
+        weight = weight->next;
+    pthread_mutex_unlock(&runtime->mutex);
+    return weight != NULL;
 }
 
 void weight_release(struct runtime *runtime, struct weight *weight)

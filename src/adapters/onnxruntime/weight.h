@@ -7,10 +7,11 @@
 #include "adapters/onnxruntime/runtime.h"
 
 enum weight_memory {
-    WEIGHT_COPIED, /* the content belongs to the caller and is copied */
-    WEIGHT_OWNED,  /* the content is from weight_allocate; it passes to the
-                    * weight, or is freed */
-    WEIGHT_MAPPED  /* the content is in `file` */
+    WEIGHT_COPIED,  /* the content belongs to the caller and is copied */
+    WEIGHT_OWNED,   /* the content is from weight_allocate; it passes to the
+                     * weight, or is freed */
+    WEIGHT_MAPPED,  /* the content is in `file` */
+    WEIGHT_BORROWED /* the content belongs to the caller's session */
 };
 
 struct weight_content {
@@ -33,11 +34,16 @@ struct weight {
 
 /* Returns memory for the content of a weight, or NULL. */
 void *weight_allocate(uint64_t bytes);
-/* Returns a weight with this content.  An equal weight is used if there is one.
- * The caller releases the weight.  On failure *out is NULL. */
+/* Returns a weight with this content.  An equal weight is used if there is one
+ * that does not end with another session.  The caller releases the weight.  On
+ * failure *out is NULL. */
 enum tandem_status weight_acquire(struct runtime *runtime,
                                   const struct weight_content *content,
                                   struct weight **out);
+/* Returns true if there is probably a weight with this content, even a borrowed
+ * one. */
+bool weight_exists(struct runtime *runtime, uint32_t dtype, uint64_t bytes,
+                   const void *content);
 /* Accepts NULL. */
 void weight_release(struct runtime *runtime, struct weight *weight);
 
