@@ -49,6 +49,14 @@ find_candidate(const struct tandem_explanation *explanation, uint32_t device)
     return NULL;
 }
 
+/* Returns true if the device does not run the call.  A plugin that is older
+ * than libtandem may find calls invalid that libtandem accepts. */
+static bool is_unsupported(const struct tandem_candidate *candidate)
+{
+    return candidate != NULL && (candidate->status == TANDEM_UNSUPPORTED ||
+                                 candidate->status == TANDEM_INVALID_ARGUMENT);
+}
+
 /* Adds one step to the times of all devices. */
 static void add_step(const struct tandem_explanation *explanation,
                      struct device_times *times)
@@ -57,7 +65,7 @@ static void add_step(const struct tandem_explanation *explanation,
         const struct tandem_candidate *candidate =
             find_candidate(explanation, i);
 
-        if (candidate != NULL && candidate->status == TANDEM_UNSUPPORTED) {
+        if (is_unsupported(candidate)) {
             times->unsupported[i]++;
         } else if (candidate != NULL && candidate->status == TANDEM_OK) {
             times->ns[i] += candidate->launch_ns + candidate->execute_ns;
@@ -220,12 +228,10 @@ void form_cost_mark_unsupported(struct tandem_context *context,
         return;
     for (uint32_t i = 0; i < form->step_count; i++) {
         struct tandem_explanation explanation;
-        const struct tandem_candidate *candidate;
 
         if (explain_step(query, options, i, &explanation) != TANDEM_OK)
             continue;
-        candidate = find_candidate(&explanation, device);
-        if (candidate != NULL && candidate->status == TANDEM_UNSUPPORTED)
+        if (is_unsupported(find_candidate(&explanation, device)))
             out_nodes[form->steps[i].node - graph->nodes] = true;
     }
     execution_destroy(query);
