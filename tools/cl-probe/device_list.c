@@ -30,6 +30,27 @@ bool device_is(const json_t *device, const char *name)
     return strlen(own) == length && strncmp(own, name, length) == 0;
 }
 
+void devices_check_forced(const json_t *found, const char *forced)
+{
+    const json_t *devices = json_object_get(found, "devices");
+    char names[512] = "";
+
+    if (forced == NULL || forced[0] == '\0')
+        return;
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        const size_t used = strlen(names);
+
+        if (device_is(device, forced))
+            return;
+        snprintf(names + used, sizeof names - used, "%s%s",
+                 used == 0 ? "" : ", ", device_text(device, "name"));
+    }
+    probe_complain("TANDEM_DEVICE: there is no device \"%s\"; expected one "
+                   "of: %s",
+                   forced, names);
+}
+
 bool devices_have(const json_t *found, const char *name)
 {
     const json_t *devices = json_object_get(found, "devices");
@@ -284,23 +305,6 @@ static int compare_names(const void *a, const void *b)
     return x_cpu != y_cpu ? y_cpu - x_cpu : strcmp(x, y);
 }
 
-/* Returns true if the comma-separated list contains `name`, is empty or is
- * NULL. */
-static bool listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-
-    if (list == NULL || list[0] == '\0')
-        return true;
-    for (; list != NULL; list = strchr(list, ',')) {
-        list += *list == ',';
-        if (strncmp(list, name, length) == 0 &&
-            (list[length] == ',' || list[length] == '\0'))
-            return true;
-    }
-    return false;
-}
-
 /* Adds the names of the plugins in the folder, tandem-NAME.so, as keys. */
 static void add_folder(json_t *names, const char *folder)
 {
@@ -308,25 +312,60 @@ static void add_folder(json_t *names, const char *folder)
     glob_t files;
 
     snprintf(pattern, sizeof pattern, "%s/tandem-*.so", folder);
+    if (folder[0] != '/')
+        probe_complain("TANDEM_PLUGIN_PATH: \"%s\" ignored: expected an "
+                       "absolute path",
+                       folder);
     if (folder[0] != '/' || glob(pattern, 0, NULL, &files) != 0)
         return;
     for (size_t i = 0; i < files.gl_pathc; i++) {
         char *name = strrchr(files.gl_pathv[i], '/') + strlen("/tandem-");
 
         name[strlen(name) - strlen(".so")] = '\0';
-        if (json_object_size(names) < MAX_BACKENDS &&
-            listed(secure_getenv("TANDEM_BACKENDS"), name))
+        if (json_object_size(names) < MAX_BACKENDS)
             json_object_set_new(names, name, json_true());
     }
     globfree(&files);
 }
 
-/* Finds the names of the plugins, as keys.  The library checks the files when
- * it loads them. */
+/* Returns the names of the plugins that TANDEM_BACKENDS lists, or all if it is
+ * not set.  Warns about names that no plugin has.  Frees `all`. */
+static json_t *names_select(json_t *all)
+{
+    const char *list = secure_getenv("TANDEM_BACKENDS"), *name;
+    char *copy, *rest, expected[512] = "";
+    json_t *names, *value;
+
+    if (list == NULL || list[0] == '\0' || json_object_size(all) == 0)
+        return all;
+    json_object_foreach (all, name, value) {
+        const size_t used = strlen(expected);
+
+        snprintf(expected + used, sizeof expected - used, "%s%s",
+                 used == 0 ? "" : ", ", name);
+    }
+    names = json_object();
+    copy = rest = strdup(list);
+    while ((name = strsep(&rest, ",")) != NULL) {
+        if (json_object_get(all, name) != NULL)
+            json_object_set_new(names, name, json_true());
+        else
+            probe_complain("TANDEM_BACKENDS: there is no plugin \"%s\"; "
+                           "expected names from: %s",
+                           name, expected);
+    }
+    free(copy);
+    json_decref(all);
+    return names;
+}
+
+/* Finds the names of the plugins to load, as keys.  The library checks the
+ * files when it loads them. */
 static json_t *names_find(void)
 {
     const char *variable = secure_getenv("TANDEM_PLUGIN_PATH");
-    char *path = strdup(variable != NULL ? variable : "");
+    char *path =
+        variable != NULL && variable[0] != '\0' ? strdup(variable) : NULL;
     char *rest = path, *folder;
     json_t *names = json_object();
     char installed[PLUGIN_DIRECTORY_BYTES];
@@ -340,7 +379,7 @@ static json_t *names_find(void)
         add_folder(names, installed);
     add_folder(names, PLUGINDIR);
     free(path);
-    return names;
+    return names_select(names);
 }
 
 /* ---- in the parent: what they find ---- */

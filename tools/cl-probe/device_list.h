@@ -26,6 +26,10 @@ json_t *devices_find(const struct probe_options *options, const char *name,
  * else PROBE_NO_DEVICE. */
 int devices_status(const json_t *found);
 
+/* Prints a message if the list does not have the device `forced`, which
+ * TANDEM_DEVICE names.  `forced` may be NULL or empty. */
+void devices_check_forced(const json_t *found, const char *forced);
+
 /* Returns true if the list has the device.  Otherwise prints a message. */
 bool devices_have(const json_t *found, const char *name);
 

@@ -185,8 +185,10 @@ int probe_list(const struct probe_options *options)
 
     if (found == NULL)
         return status;
-    if (options->device == NULL)
+    if (options->device == NULL) {
+        devices_check_forced(found, options->forced);
         add_hints(found);
+    }
     status = devices_status(found);
     if (options->json) {
         probe_print_json(found);

@@ -10,6 +10,7 @@
 #include "../common/program_options.h"
 #include "../common/program_output.h"
 
+#include "common/environment.h"
 #include <installed_directories.h>
 
 #include <stdio.h>
@@ -236,6 +237,12 @@ static bool check_options(struct probe_options *options, int mode, int argc,
     return true;
 }
 
+static void variable_complain(void *user, const char *message)
+{
+    (void)user;
+    probe_complain("%s", message);
+}
+
 static int run(int argc, char **argv)
 {
     struct probe_options options = {.forced = secure_getenv("TANDEM_DEVICE"),
@@ -259,6 +266,8 @@ static int run(int argc, char **argv)
     }
     if (!check_options(&options, mode, argc, argv))
         return usage();
+    if (!options.verbose) /* the library logs them in each child */
+        environment_check(variable_complain, NULL);
     return modes[mode == 0 ? 0 : mode - MODE_LIST](&options);
 }
 

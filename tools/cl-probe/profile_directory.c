@@ -20,9 +20,9 @@
 /* Finds the directory in the same way as the library. */
 static bool profile_directory_find(char *out_path, size_t bytes)
 {
-    const char *path = environment_get("TANDEM_PROFILE_DIR");
+    const char *path = environment_get_valid("TANDEM_PROFILE_DIR");
 
-    if (path == NULL || path[0] != '/')
+    if (path == NULL)
         return environment_cache(out_path, bytes);
     snprintf(out_path, bytes, "%s", path);
     return strlen(path) < bytes;

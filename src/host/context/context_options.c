@@ -14,9 +14,8 @@
 
 extern char **environ;
 
-/* Default and maximum of the timeout after which a device counts as hung. */
+/* Default timeout after which a device counts as hung. */
 #define DEFAULT_HANG_SECONDS 60u
-#define MAX_HANG_SECONDS 1000000000u
 
 /* Duplicates `text`, which may be NULL.  Returns false if memory runs out. */
 static bool text_duplicate(char **out, const char *text)
@@ -82,37 +81,17 @@ context_options_read(const struct tandem_context_options *options,
 static void hang_timeout_read(struct tandem_context *context,
                               const struct tandem_context_options *options)
 {
-    const char *text = environment_get("TANDEM_HANG_TIMEOUT_SECONDS");
+    const char *text = environment_get_valid("TANDEM_HANG_TIMEOUT_SECONDS");
     uint64_t seconds = DEFAULT_HANG_SECONDS;
 
-    if (text != NULL &&
-        (!decimal_read(text, &seconds) || seconds > MAX_HANG_SECONDS)) {
-        seconds = DEFAULT_HANG_SECONDS;
-        log_message(&context->log, TANDEM_LOG_WARNING,
-                    "TANDEM_HANG_TIMEOUT_SECONDS \"%.64s\" ignored: expected a "
-                    "number from 0 to %u",
-                    text, MAX_HANG_SECONDS);
-    }
+    if (text != NULL)
+        decimal_read(text, &seconds);
     context->hang_timeout_ns =
         seconds != 0 ? seconds * UINT64_C(1000000000) : TANDEM_TIMEOUT_INFINITE;
     if (options->hang_timeout_ms == UINT32_MAX)
         context->hang_timeout_ns = TANDEM_TIMEOUT_INFINITE;
     else if (options->hang_timeout_ms != 0)
         context->hang_timeout_ns = options->hang_timeout_ms * UINT64_C(1000000);
-}
-
-static const char *num_threads_read(const struct tandem_context *context)
-{
-    const char *text = environment_get("TANDEM_NUM_THREADS");
-    uint64_t threads;
-
-    if (text == NULL || decimal_read(text, &threads))
-        return text;
-    log_message(&context->log, TANDEM_LOG_WARNING,
-                "TANDEM_NUM_THREADS \"%.64s\" ignored: expected a number of "
-                "threads, or 0 for all available CPUs",
-                text);
-    return NULL;
 }
 
 /* Returns the list of the plugins to load, or NULL for all, and stores the name
@@ -141,7 +120,7 @@ static uint32_t log_level_read(void)
 {
     static const char *const names[TANDEM_LOG_DEBUG + 1] = {
         "none", "error", "warning", "info", "debug"};
-    const char *text = environment_get("TANDEM_LOG");
+    const char *text = environment_get_valid("TANDEM_LOG");
 
     for (uint32_t i = 0; text != NULL && i <= TANDEM_LOG_DEBUG; i++) {
         if (strcmp(text, names[i]) == 0)
@@ -150,18 +129,19 @@ static uint32_t log_level_read(void)
     return TANDEM_LOG_WARNING;
 }
 
-/* Logs which environment variables are ignored: a relative XDG_CACHE_HOME and,
- * if the program has extra privileges (setuid), all TANDEM_ variables. */
-static void ignored_variables_log(const struct log *log)
+static void variable_log(void *user, const char *message)
 {
-    const char *cache = environment_get("XDG_CACHE_HOME");
+    log_message(user, TANDEM_LOG_WARNING, "%s", message);
+}
+
+/* Logs which environment variables are ignored: those with a value that is not
+ * allowed and, if the program has extra privileges (setuid), all TANDEM_
+ * variables. */
+static void ignored_variables_log(struct log *log)
+{
     char name[64];
 
-    if (cache != NULL && cache[0] != '/')
-        log_message(
-            log, TANDEM_LOG_WARNING,
-            "XDG_CACHE_HOME \"%.256s\" ignored: expected an absolute path",
-            cache);
+    environment_check(variable_log, log);
     for (char **at = environ; at != NULL && *at != NULL; at++) {
         const size_t length = strcspn(*at, "=");
 
@@ -184,7 +164,7 @@ enum tandem_status
 context_options_apply(struct tandem_context *context,
                       const struct tandem_context_options *options)
 {
-    const char *deterministic = environment_get("TANDEM_DETERMINISTIC");
+    const char *deterministic = environment_get_valid("TANDEM_DETERMINISTIC");
     const char *device = options->device;
     const char *profiles = options->profile_path;
 
@@ -200,7 +180,7 @@ context_options_apply(struct tandem_context *context,
     if (device == NULL)
         device = environment_get("TANDEM_DEVICE");
     if (profiles == NULL)
-        profiles = environment_get("TANDEM_PROFILE_DIR");
+        profiles = environment_get_valid("TANDEM_PROFILE_DIR");
     if (profiles != NULL && profiles[0] != '/') {
         log_message(
             &context->log, TANDEM_LOG_WARNING,
@@ -213,7 +193,8 @@ context_options_apply(struct tandem_context *context,
         !text_duplicate(&context->backends_option,
                         backends_read(context, options)) ||
         !text_duplicate(&context->profile_path, profiles) ||
-        !text_duplicate(&context->num_threads, num_threads_read(context)) ||
+        !text_duplicate(&context->num_threads,
+                        environment_get_valid("TANDEM_NUM_THREADS")) ||
         !open_pairs_copy(context, options))
         return memory_error("no memory for a context");
     ignored_variables_log(&context->log);

@@ -69,7 +69,7 @@ static enum tandem_status pocl_check(void)
 enum tandem_status driver_blocklist_check(void)
 {
     char cache[PATH_MAX], why[SECURE_WHY_BYTES];
-    const char *setting = environment_get("TANDEM_OPENCL_BLOCKLIST");
+    const char *setting = environment_get_valid("TANDEM_OPENCL_BLOCKLIST");
     const bool has_cache = environment_cache(cache, sizeof(cache));
     struct driver_records records;
     struct icd_list drivers;
@@ -77,7 +77,7 @@ enum tandem_status driver_blocklist_check(void)
 
     if (status != TANDEM_OK)
         return status;
-    if (setting != NULL && strcmp(setting, "ignore") == 0)
+    if (setting != NULL) /* "ignore" */
         return TANDEM_OK;
     if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &records,
                             why) == DRIVER_RECORD_REFUSED)

@@ -335,6 +335,45 @@ TEST(test_log_levels)
     log_levels("none", false);
 }
 
+/*
+ * Each variable with a value that is not allowed is named once, with the values
+ * that are allowed. Then the default is used.
+ */
+TEST(test_bad_variables_are_named)
+{
+    static const struct {
+        const char *name, *bad, *good, *expected;
+    } cases[] = {
+        {"TANDEM_DETERMINISTIC", "yes", "0", "0 or 1"},
+        {"TANDEM_DETERMINISTIC", "2", "1", "0 or 1"},
+        {"TANDEM_HANG_TIMEOUT_SECONDS", "1e3", "0", "from 0 to 1000000000"},
+        {"TANDEM_LOG", "loud", "debug", "none, error, warning, info or debug"},
+        {"TANDEM_LOG", "Error", "info", "none, error, warning, info or debug"},
+        {"TANDEM_LOG", "warning,info", "warning",
+         "none, error, warning, info or debug"},
+        {"TANDEM_NUM_THREADS", "two", "2", "a number of threads, or 0"},
+        {"TANDEM_OPENCL_BLOCKLIST", "no", "ignore", "ignore"},
+        {"TANDEM_PROFILE_DIR", "here", "/tmp", "an absolute path"},
+        {"XDG_CACHE_HOME", "cache", "/tmp", "an absolute path"},
+    };
+    char text[256];
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        environment_setup();
+        setenv(cases[i].name, cases[i].bad, 1);
+        relu_device(context_new(NULL));
+        snprintf(text, sizeof(text), "%s \"%s\" ignored: expected ",
+                 cases[i].name, cases[i].bad);
+        expect_warnings(1, text);
+        expect_warnings(1, cases[i].expected);
+        log_forget();
+        setenv(cases[i].name, cases[i].good, 1);
+        context_new(NULL);
+        expect_warnings(0, "ignored: expected");
+    }
+    unsetenv("TANDEM_OPENCL_BLOCKLIST");
+}
+
 TEST(test_contexts_are_independent)
 {
     struct tandem_context *one = context_new(NULL), *two = context_new(NULL);
