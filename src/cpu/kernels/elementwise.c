@@ -84,7 +84,12 @@ void elementwise_params(struct params *out, const struct tandem_op *op)
 
 void elements_fill(void *to, const void *from, int64_t n, uint32_t bytes)
 {
+    static const unsigned char zeros[8];
     int64_t all = n * bytes, done = min64(all, bytes), step;
+    if (memcmp(from, zeros, bytes) == 0) {
+        memset(to, 0, (size_t)all);
+        return;
+    }
     memcpy(to, from, (size_t)done);
     for (; done < all; done += step) {
         step = min64(min64(done, FILL_BYTES), all - done);
