@@ -357,7 +357,7 @@ int main(int argc, char **argv)
     progress_begin(&suite.progress,
                    options.only != NULL ? options.only : "all cases", false);
     suite.cases = cases_count(&options);
-    if (options.jobs == 1 || suite.cases <= worker_unit_cases(&options)) {
+    if (options.jobs == 1 || suite.cases <= worker_min_cases(&options)) {
         code = suite_run(&suite);
     } else if (workers_run(&suite, suite_run, &code)) {
         closing_print(&suite);

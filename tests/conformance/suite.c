@@ -56,7 +56,7 @@ bool case_begin(struct suite *suite, const char *group, const char *format, ...)
             printf("%s: %s\n", suite->group, suite->name);
         return false;
     }
-    if (suite->worker != NULL && !worker_claims_case(suite->worker))
+    if (suite->worker != NULL && !worker_claims_case(suite))
         return false;
     suite->case_failed = false;
     suite->case_skipped = false;

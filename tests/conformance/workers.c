@@ -19,19 +19,44 @@
 
 /* Begins a line from a worker that is not output. */
 #define RECORD '\x1e'
-#define CASES_PER_UNIT 8u
+#define MIN_CASES_PER_WORKER 8u
+/* Workers claim a quarter of an equal share of the cases that are left, within
+ * these limits: many cases at first, so that the same kernel is compiled by few
+ * workers, and few at the end, so that all workers end at about the same time. */
+#define MIN_CLAIM 4u
+#define MAX_CLAIM 64u
+#define CLAIMS_PER_WORKER 4u
 #define READ_BYTES 65536u
 #define TICK_MS 1000
 
 /* ---- in a worker ---- */
 
-bool worker_claims_case(struct worker *worker)
+/* Returns the number of cases to claim. */
+static uint64_t claim_size(const struct suite *suite)
 {
-    const uint64_t unit = worker->cases++ / worker->unit_cases;
+    struct claims *claims = suite->worker->claims;
+    const uint64_t next = atomic_load(&claims->next);
+    uint64_t size = suite->cases > next ? suite->cases - next : 0;
 
-    if (unit > worker->unit)
-        worker->unit = atomic_fetch_add(worker->next_unit, 1);
-    return unit == worker->unit;
+    /* The calls of a block share their kernels. */
+    if (suite->options->random_calls != 0)
+        return suite->options->block_calls;
+    size /= (uint64_t)CLAIMS_PER_WORKER * atomic_load(&claims->jobs);
+    return size < MIN_CLAIM ? MIN_CLAIM : size > MAX_CLAIM ? MAX_CLAIM : size;
+}
+
+bool worker_claims_case(const struct suite *suite)
+{
+    struct worker *worker = suite->worker;
+    const uint64_t number = worker->cases++;
+    uint64_t size;
+
+    if (number >= worker->end) {
+        size = claim_size(suite);
+        worker->begin = atomic_fetch_add(&worker->claims->next, size);
+        worker->end = worker->begin + size;
+    }
+    return number >= worker->begin;
 }
 
 void worker_report_open(uint32_t jobs)
@@ -73,7 +98,7 @@ struct outcome {
 struct pool {
     struct suite *suite;
     enum exit_code (*work)(struct suite *suite);
-    _Atomic uint64_t *next_unit;
+    struct claims *claims;
     struct process *processes;
     uint32_t count, running;
     /* A ring of `capacity` outcomes, of cases from `next` on. */
@@ -84,16 +109,15 @@ struct pool {
     bool failed;
 };
 
-uint64_t worker_unit_cases(const struct suite_options *options)
+uint64_t worker_min_cases(const struct suite_options *options)
 {
-    return options->random_calls != 0 ? options->block_calls : CASES_PER_UNIT;
+    return options->random_calls != 0 ? options->block_calls
+                                      : MIN_CASES_PER_WORKER;
 }
 
 _Noreturn static void worker_main(struct pool *pool, pid_t parent, int out)
 {
-    struct worker worker = {.next_unit = pool->next_unit,
-                            .unit_cases =
-                                worker_unit_cases(pool->suite->options),
+    struct worker worker = {.claims = pool->claims,
                             .is_first = pool->count == 0};
 
     /* If the parent is killed, the workers end, too. */
@@ -101,7 +125,6 @@ _Noreturn static void worker_main(struct pool *pool, pid_t parent, int out)
     if (getppid() != parent || dup2(out, STDOUT_FILENO) < 0)
         _exit(EXIT_FAILED);
     close(out);
-    worker.unit = atomic_fetch_add(worker.next_unit, 1);
     pool->suite->worker = &worker;
     pool->suite->progress.terminal = false;
     exit(output_end(PROGRAM, (int)pool->work(pool->suite), EXIT_FAILED));
@@ -195,15 +218,16 @@ static void outcomes_print_rest(struct pool *pool)
 /* Prints the header of the first worker, and starts the others. */
 static void opened(struct pool *pool, const char *header, uint32_t jobs)
 {
-    const uint64_t unit_cases = worker_unit_cases(pool->suite->options);
-    const uint64_t units = (pool->suite->cases + unit_cases - 1) / unit_cases;
+    const uint64_t least = worker_min_cases(pool->suite->options);
+    const uint64_t most = (pool->suite->cases + least - 1) / least;
 
     if (pool->count > 1)
         return;
     if (pool->suite->options->jobs != 0)
         jobs = pool->suite->options->jobs;
-    if (jobs > units)
-        jobs = (uint32_t)units;
+    if (jobs > most)
+        jobs = (uint32_t)most;
+    atomic_store(&pool->claims->jobs, jobs);
     while (pool->count < jobs && worker_start(pool))
         ;
     if (header[0] != '\0' && pool->count > 1)
@@ -329,7 +353,7 @@ static void pool_finish(struct pool *pool)
         free(pool->processes[i].text);
     free(pool->processes);
     free(pool->outcomes);
-    munmap((void *)pool->next_unit, sizeof(*pool->next_unit));
+    munmap(pool->claims, sizeof(*pool->claims));
 }
 
 bool workers_run(struct suite *suite,
@@ -339,12 +363,13 @@ bool workers_run(struct suite *suite,
     struct pool pool = {.suite = suite, .work = work};
 
     *out_code = EXIT_FAILED;
-    pool.next_unit = mmap(NULL, sizeof(*pool.next_unit), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (pool.next_unit == MAP_FAILED) {
+    pool.claims = mmap(NULL, sizeof(*pool.claims), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (pool.claims == MAP_FAILED) {
         perror(PROGRAM ": mmap");
         return false;
     }
+    atomic_store(&pool.claims->jobs, 1);
     pool.processes = must_allocate(MAX_JOBS * sizeof(*pool.processes));
     pool.failed = !worker_start(&pool);
     while (pool.running > 0)

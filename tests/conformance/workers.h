@@ -15,12 +15,17 @@
 
 #define MAX_JOBS 1024u
 
-/* A worker process claims units of consecutive cases, because these often share
- * kernels, which it then compiles only once. */
+/* Shared by all processes. */
+struct claims {
+    _Atomic uint64_t next; /* The number of the first case that is not claimed. */
+    _Atomic uint32_t jobs;
+};
+
+/* A worker process claims consecutive cases, because these often share kernels,
+ * which it then compiles only once. */
 struct worker {
-    _Atomic uint64_t *next_unit; /* Shared by all workers. */
-    uint64_t unit;               /* The last unit that this worker claimed. */
-    uint64_t unit_cases;
+    struct claims *claims;
+    uint64_t begin, end; /* The cases that this worker claimed last. */
     uint64_t cases; /* The number of cases that case_begin has selected. */
     bool is_first;  /* Prints the header, and the warnings of open. */
 };
@@ -28,7 +33,7 @@ struct worker {
 /* ---- in a worker ---- */
 
 /* Counts a case that is selected. Returns true if this worker must run it. */
-bool worker_claims_case(struct worker *worker);
+bool worker_claims_case(const struct suite *suite);
 /* Tells the parent that the plugin is open. The parent starts other workers
  * until there are `jobs`, unless the command line has another number. */
 void worker_report_open(uint32_t jobs);
@@ -39,8 +44,8 @@ void worker_report_end(const struct suite *suite);
 
 /* ---- in the parent ---- */
 
-/* Returns the number of cases that one worker claims at a time. */
-uint64_t worker_unit_cases(const struct suite_options *options);
+/* Returns the number of cases for which one process is enough. */
+uint64_t worker_min_cases(const struct suite_options *options);
 
 /*
  * Calls `work` in each of up to options->jobs workers. If that is 0, the first
