@@ -433,6 +433,20 @@ static bool failure_add(struct assumed_shapes *out, uint32_t node,
     return true;
 }
 
+/* Returns true if the first output is empty, but not the first input. */
+static bool makes_empty(struct lowering *l)
+{
+    const struct operand *input = lower_input_operand(l, 0);
+    const struct operand *output;
+
+    if (input == NULL || l->node->output_count == 0 ||
+        l->node->outputs[0] == NO_VALUE)
+        return false;
+    output = &l->operands[l->node->outputs[0]];
+    return output->present && operand_elements(output) == 0 &&
+           operand_elements(input) > 0;
+}
+
 static bool infer_nodes(struct inference *f)
 {
     struct lowering *l = &f->lowering;
@@ -442,8 +456,10 @@ static bool infer_nodes(struct inference *f)
 
         l->node = node;
         l->is_unknown = false;
-        if (node->op != NULL && lower_node(l))
+        if (node->op != NULL && lower_node(l)) {
+            f->out->empty_count += makes_empty(l);
             continue;
+        }
         if (l->form->arena.exhausted || (node->op != NULL && !l->is_unknown &&
                                          !failure_add(f->out, i, l->problem)))
             return false;

@@ -31,6 +31,9 @@ struct assumed_shapes {
     struct assumed_value *values; /* one for each value of the graph */
     struct assumed_failure *failures;
     uint32_t failure_count;
+    /* Nodes that make an empty tensor of one that is not empty, for example
+     * because a window is larger than the image. */
+    uint32_t empty_count;
     /* The shapes that were guessed, in the syntax of the option "shapes", or ""
      * if nothing is open. */
     char text[256];

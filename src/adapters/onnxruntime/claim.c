@@ -161,9 +161,10 @@ static void drop_failures(struct runtime *runtime,
     }
 }
 
-/* Finds the first sizes at which all nodes can run.  If there are none, takes
- * the size at which the fewest nodes fail and leaves these to ONNX Runtime.
- * Returns false if memory is exhausted. */
+/* Finds the first sizes at which all nodes can run and no tensor becomes empty.
+ * If there are none, takes the size at which this holds for most nodes, and
+ * leaves those that fail to ONNX Runtime.  Returns false if memory is
+ * exhausted. */
 static bool model_shapes_find(struct runtime *runtime,
                               const struct provider_options *options,
                               struct graph *graph, struct model_shapes *out)
@@ -172,6 +173,7 @@ static bool model_shapes_find(struct runtime *runtime,
     uint32_t typical;
     const uint32_t count = assumptions_list(graph, assumptions, &typical);
     struct assumed_shapes best = {.values = NULL};
+    uint32_t problems, fewest = UINT32_MAX;
     bool is_open = true;
 
     *out = (struct model_shapes){.count = 0};
@@ -185,10 +187,11 @@ static bool model_shapes_find(struct runtime *runtime,
         }
         /* If nothing is open, all assumptions are equal. */
         is_open = shapes.text[0] != '\0';
-        if (shapes.failure_count == 0) {
+        problems = shapes.failure_count + shapes.empty_count;
+        if (problems == 0) {
             out->items[out->count++] = shapes;
-        } else if (best.values == NULL ||
-                   shapes.failure_count < best.failure_count) {
+        } else if (problems < fewest) {
+            fewest = problems;
             assumed_shapes_free(&best);
             best = shapes;
         } else {
