@@ -21,8 +21,9 @@
 #define RECORD '\x1e'
 #define MIN_CASES_PER_WORKER 8u
 /* Workers claim a quarter of an equal share of the cases that are left, within
- * these limits: many cases at first, so that the same kernel is compiled by few
- * workers, and few at the end, so that all workers end at about the same time. */
+ * these limits: many cases at first, so that few workers compile the same
+ * kernel, and few at the end, so that all workers end at about the same time.
+ */
 #define MIN_CLAIM 4u
 #define MAX_CLAIM 64u
 #define CLAIMS_PER_WORKER 4u

@@ -17,7 +17,7 @@
 
 /* Shared by all processes. */
 struct claims {
-    _Atomic uint64_t next; /* The number of the first case that is not claimed. */
+    _Atomic uint64_t next; /* The first case that is not claimed. */
     _Atomic uint32_t jobs;
 };
 
