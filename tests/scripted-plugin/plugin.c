@@ -15,6 +15,7 @@
  *                  describes them with invalid data, has no error messages
  *   self-test      is a GPU, whose tune reports the start and the result of a
  *                  self-test if the device was opened for that
+ *   unified        shares the host's memory
  *   crash=PLACE, hang=PLACE
  *                  crashes or hangs in device_count (PLACE count), in open, in
  *                  the self-test, or in launches of an operator (PLACE gemm)
@@ -183,6 +184,8 @@ static enum tandem_status device_describe(uint32_t index,
         snprintf(out_info->name, sizeof out_info->name, "Example %u", index);
         if (setting("self-test") != NULL)
             out_info->kind = TANDEM_DEVICE_GPU;
+        if (setting("unified") != NULL)
+            out_info->caps |= TANDEM_CAP_UNIFIED_MEMORY;
     }
     return status;
 }

@@ -238,6 +238,38 @@ LOOP_TEST(test_default_costs_of_a_gpu_compete, 4)
     expect_warnings(_i & 2 ? 1 : 2, NULL);
 }
 
+/* docs/chooser.md lists the default costs of each kind of device. */
+TEST(test_default_costs_depend_on_the_kind_of_device)
+{
+    static const struct {
+        const char *plugin;
+        double launch_ns, bytes_per_ns;
+    } kinds[] = {
+        {"", 30e3, 5}, /* an accelerator */
+        {"self-test", 10e3, 60},
+        {"self-test,unified", 10e3, 20},
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct tandem_context *context;
+        uint32_t device;
+
+        setenv("TANDEM_TEST_PLUGIN", kinds[i].plugin, 1);
+        context = context_new(NULL);
+        device = device_named(context, "example");
+        ck_assert_double_eq_tol(cost(context, device, "elementwise", 1e9),
+                                kinds[i].launch_ns +
+                                    1e9 / kinds[i].bytes_per_ns,
+                                1);
+        ck_assert_double_eq_tol(cost(context, device, "upload", 1e9),
+                                20e3 + 1e9 / 5, 1);
+        ck_assert_double_lt(
+            cost(context, device_named(context, "cpu"), "elementwise", 4096),
+            cost(context, device, "elementwise", 4096));
+        tandem_context_destroy(context);
+    }
+}
+
 /* Each device has one line. No line appears if costs choose no device. */
 TEST(test_devices_without_a_profile_are_named_once)
 {
