@@ -127,11 +127,11 @@ static enum tandem_status measure_curve(struct calibration_run *calibration,
         if (representative_op_is_supported(&representative,
                                            &calibration->session) != 0)
             status = measure_sizes(&run);
-    step_end(calibration, status);
     if (status == TANDEM_OK)
         calibration_set_operator(calibration, run.curve,
                                  run.points > 0 ? representative.info->name
                                                 : NULL);
+    step_end(calibration, status);
     return status;
 }
 
@@ -147,5 +147,6 @@ enum tandem_status measure_curves(struct calibration_run *calibration)
         calibration_add_scalar(
             calibration, "compile",
             quantile(calibration->compile_ns, calibration->compile_count, 0.5));
+    child_partial(calibration->link, calibration->result);
     return status;
 }

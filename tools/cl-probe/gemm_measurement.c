@@ -133,8 +133,8 @@ enum tandem_status measure_products(struct calibration_run *calibration)
         status = calibration_op_failed(calibration, "gemm", status);
     else
         status = TANDEM_OK;
-    step_end(calibration, status);
     if (status == TANDEM_OK)
         calibration_set_operator(calibration, "gemm", done > 0 ? "gemm" : NULL);
+    step_end(calibration, status);
     return status;
 }
