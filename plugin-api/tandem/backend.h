@@ -172,7 +172,7 @@ struct tandem_tensor_desc {
  *  ARG_REDUCE    F -> i64, like REDUCE over one axis or all axes; row-major
  *                index, in the reduced axes, of the first maximum or minimum
  *  DOT           F[n], F[n] -> F[]
- *  SOFTMAX       F -> F along axis ints[0]
+ *  SOFTMAX       F -> F along axis ints[0]; rank 1 or more
  *  CUMSUM        F -> F along axis ints[0]
  *  CROSS_ENTROPY F[n][c] logits and i32 or i64 [n] labels; a label outside
  *                [0, c) gives NaN in its row
@@ -198,8 +198,9 @@ struct tandem_tensor_desc {
  *                rounded.  The order of updates is row-major.  An index out of
  *                range is skipped
  *  ONE_HOT       i32 or i64 indices, and two values of any dtype: off, on.  The
- *                output has another axis ints[0] of length ints[1].  An index
- *                out of range sets no element on.  Values: dtypes like COPY
+ *                output has another axis ints[0] of length ints[1], 1 or
+ *                more.  An index out of range sets no element on.  Values:
+ *                dtypes like COPY
  *  RANGE         no input; an output of rank 1, of dtype f32, i32 or i64
  *  TRILU         the triangle of each matrix; zeros elsewhere.  Dtypes as COPY
  *  RESIZE        F -> F of any shape with the input's rank (ONNX Resize).  If

@@ -293,11 +293,14 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
                                         struct tandem_tensor **out_tensor);
 
 /* Creates a tensor in the caller's memory, without a copy. memory is the
- * address of element (0, ..., 0). strides are in elements; NULL means
- * row-major. The memory must outlive the tensor. The caller must not touch it
- * from the first operator that uses the tensor until tandem_tensor_sync, and
- * must call tandem_tensor_host_written after writing it. Two tensors may wrap
- * overlapping memory only if neither is written. */
+ * address of element (0, ..., 0), and a multiple of the size of an element, or
+ * NULL if the tensor is empty. Operators may be faster if it is a multiple of
+ * 64 (on the CPU), or of 4096 (on devices that can use the host's memory).
+ * strides are in elements; NULL means row-major. The memory must outlive the
+ * tensor. The caller must not touch it from the first operator that uses the
+ * tensor until tandem_tensor_sync, and must call tandem_tensor_host_written
+ * after writing it. Two tensors may wrap overlapping memory only if neither is
+ * written. */
 enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
                                       void *memory, uint32_t dtype,
                                       uint32_t rank, const int64_t *shape,
@@ -306,8 +309,10 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
 
 /* Creates a tensor with another shape and strides that shares the memory of
  * tensor, for reshape, transpose, slice or broadcast. first_element is the
- * position of its element (0, ..., 0), in elements from that of tensor. The
- * view keeps the memory alive. The caller destroys it. */
+ * position of its element (0, ..., 0), in elements from that of tensor. strides
+ * are in elements of the memory; NULL means row-major for the view's own shape,
+ * whatever the strides of tensor are. The view keeps the memory alive. The
+ * caller destroys it. */
 enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
                                       int64_t first_element, uint32_t rank,
                                       const int64_t *shape,
@@ -362,8 +367,11 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
  * that are not on it, enqueue the operator, and return before it is complete.
  * [may block]: if an input must be downloaded from another device, the call
  * waits for it (wait_ns and transfer_ns below).  backend.h describes
- * shapes, dtypes and aliasing.  A NULL input is a scalar; op->floats has its
- * value. */
+ * shapes, dtypes, attributes and aliasing.  A NULL input is a scalar;
+ * op->floats has its value.  An operator with the attribute "axis" needs an
+ * input of rank 1 or more, also SOFTMAX; ONE_HOT, which adds the axis, accepts
+ * rank 0, but its depth must be at least 1.  Otherwise the call is
+ * TANDEM_INVALID_ARGUMENT.  examples/attributes.c passes attributes. */
 
 enum tandem_status tandem_run(struct tandem_context *context,
                               const struct tandem_op *op,

@@ -407,6 +407,113 @@ TEST(test_empty_and_scalar_tensors)
     ck_assert_float_eq(b, -5);
 }
 
+/* Memory needs the alignment of its elements, and no more. */
+TEST(test_the_alignment_of_wrapped_memory)
+{
+    static const uint32_t dtypes[] = {TANDEM_F32,  TANDEM_F16, TANDEM_BF16,
+                                      TANDEM_I32,  TANDEM_I64, TANDEM_U8,
+                                      TANDEM_BOOL, TANDEM_F64};
+    _Alignas(64) static char memory[256];
+    const int64_t three = 3;
+    struct tandem_tensor *t;
+
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        const size_t bytes = TANDEM_DTYPE_BYTES(dtypes[i]);
+
+        for (size_t offset = 0; offset < 64; offset++) {
+            const enum tandem_status status =
+                tandem_tensor_wrap(context, memory + offset, dtypes[i], 1,
+                                   &three, NULL, 0, &t);
+
+            ck_assert_int_eq(status, offset % bytes == 0
+                                         ? TANDEM_OK
+                                         : TANDEM_INVALID_ARGUMENT);
+            if (status != TANDEM_OK)
+                expect_last_error("is not aligned to an element");
+            tandem_tensor_destroy(t);
+        }
+    }
+    for (size_t offset = 0; offset < 16; offset++) {
+        struct tandem_tensor *in, *out;
+
+        in = vector_wrap(context, x + offset, 37);
+        out = vector_wrap(context, y + 15 - offset, 37);
+        unary_on(context, offset % 2 ? simulated : 0, TANDEM_OP_NEG, in, out);
+        OK(tandem_tensor_sync(out, TANDEM_TIMEOUT_INFINITE));
+        for (int i = 0; i < 37; i++)
+            ck_assert_float_eq(y[15 - offset + (size_t)i],
+                               -x[offset + (size_t)i]);
+    }
+}
+
+/* Without strides, a view is row-major in its memory, even if the tensor is
+ * transposed. */
+TEST(test_a_view_without_strides)
+{
+    const int64_t square[2] = {8, 8}, turned[2] = {1, 8}, shape[2] = {2, 3};
+    struct tandem_tensor *matrix, *transposed, *view;
+    int64_t strides[TANDEM_MAX_RANK];
+    uint32_t dtype, rank;
+    float got[6];
+
+    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, square, NULL, 0, &matrix));
+    OK(tandem_tensor_view(matrix, 0, 2, square, turned, &transposed));
+    OK(tandem_tensor_view(transposed, 5, 2, shape, NULL, &view));
+    OK(tandem_tensor_describe(view, &dtype, &rank, NULL, strides));
+    ck_assert_int_eq(strides[0], 3);
+    ck_assert_int_eq(strides[1], 1);
+    OK(tandem_tensor_read(view, got, sizeof got, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 6; i++)
+        ck_assert_float_eq(got[i], x[5 + i]);
+}
+
+static enum tandem_status op_run(uint32_t id, int64_t first, int64_t second,
+                                 struct tandem_tensor **inputs, uint32_t count,
+                                 struct tandem_tensor *out)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = id,
+                                 .int_count = count,
+                                 .ints = (const int64_t[]){first, second}};
+
+    return tandem_run(context, &op, inputs, count, &out, 1);
+}
+
+TEST(test_the_smallest_softmax_and_one_hot)
+{
+    const int64_t one[1] = {1}, two[1] = {2}, none[1] = {0};
+    const float values[2] = {3, 7};
+    const int32_t index = 0;
+    float in = 5, out = 9;
+    struct tandem_tensor *scalar, *result, *line, *line_result, *hot, *hots[2],
+        *empty;
+
+    OK(tandem_tensor_wrap(context, &in, TANDEM_F32, 0, NULL, NULL, 0, &scalar));
+    OK(tandem_tensor_wrap(context, &out, TANDEM_F32, 0, NULL, NULL, 0,
+                          &result));
+    for (int64_t axis = -1; axis <= 1; axis++)
+        FAILS(TANDEM_INVALID_ARGUMENT, op_run(TANDEM_OP_SOFTMAX, axis, 0,
+                                              &scalar, 1, result));
+    OK(tandem_tensor_view(scalar, 0, 1, one, NULL, &line));
+    OK(tandem_tensor_view(result, 0, 1, one, NULL, &line_result));
+    OK(op_run(TANDEM_OP_SOFTMAX, 0, 0, &line, 1, line_result));
+    OK(tandem_tensor_sync(result, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(out, 1);
+
+    OK(tandem_tensor_wrap(context, (void *)&index, TANDEM_I32, 0, NULL, NULL,
+                          TANDEM_TENSOR_READ_ONLY, &hots[0]));
+    OK(tandem_tensor_wrap(context, (void *)values, TANDEM_F32, 1, two, NULL,
+                          TANDEM_TENSOR_READ_ONLY, &hots[1]));
+    OK(tandem_tensor_wrap(context, &out, TANDEM_F32, 1, one, NULL, 0, &hot));
+    OK(tandem_tensor_create(context, TANDEM_F32, 1, none, &empty));
+    FAILS(TANDEM_INVALID_ARGUMENT,
+          op_run(TANDEM_OP_ONE_HOT, 0, 0, hots, 2, empty));
+    expect_last_error("depth is 0; expected 1 or more");
+    OK(op_run(TANDEM_OP_ONE_HOT, 0, 1, hots, 2, hot));
+    OK(tandem_tensor_sync(hot, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(out, 7);
+}
+
 TEST(test_destroying_tensors_in_use)
 {
     struct tandem_tensor *middle = vector_new(context, N);
