@@ -81,7 +81,7 @@ static inline float normalize_exact(float x, const struct channel *c)
     return fma(h, c->scale, c->bias);
 }
 
-static inline float normalize(float x, struct channel c)
+static inline float normalize_one(float x, struct channel c)
 {
     float d = x - c.mean, h = d * c.factor;
     if (UNLIKELY(!isfinite(h) ||
@@ -131,10 +131,10 @@ KERNEL void batch_norm(__global float *restrict out,
         float4 scales = VALUES(scale, 0), biases = VALUES(bias, 1);
         float4 means = VALUES(mean, 2), variances = VALUES(variance, 3);
         *(__global float4 *)(out + to) =
-            (float4)(normalize(x.s0, CHANNEL_AT(.s0)),
-                     normalize(x.s1, CHANNEL_AT(.s1)),
-                     normalize(x.s2, CHANNEL_AT(.s2)),
-                     normalize(x.s3, CHANNEL_AT(.s3)));
+            (float4)(normalize_one(x.s0, CHANNEL_AT(.s0)),
+                     normalize_one(x.s1, CHANNEL_AT(.s1)),
+                     normalize_one(x.s2, CHANNEL_AT(.s2)),
+                     normalize_one(x.s3, CHANNEL_AT(.s3)));
 #else
         struct channel c =
             channel_of(VALUE(scale, 0), VALUE(bias, 1), VALUE(mean, 2),
@@ -142,10 +142,10 @@ KERNEL void batch_norm(__global float *restrict out,
 #if VECTOR
         float4 x = LOAD_VEC4(in, from);
         *(__global float4 *)(out + to) =
-            (float4)(normalize(x.s0, c), normalize(x.s1, c), normalize(x.s2, c),
-                     normalize(x.s3, c));
+            (float4)(normalize_one(x.s0, c), normalize_one(x.s1, c),
+                     normalize_one(x.s2, c), normalize_one(x.s3, c));
 #else
-        out[to] = normalize(in[from], c);
+        out[to] = normalize_one(in[from], c);
 #endif
 #endif
     }

@@ -352,11 +352,12 @@ static inline float moments_wanted_scale(float4 a, float epsilon)
                : 1.0f;
 }
 
-static inline float4 moments_of(float16 x)
+INLINE float4 moments_of(const float16 *x)
 {
     float mean = RMS ? 0.0f : sum16(x) * 0.0625f;
-    float16 d = x - mean;
-    return (float4)(16.0f, mean, sum16(d * d), 0.0f);
+    float16 d = *x - mean;
+    d *= d;
+    return (float4)(16.0f, mean, sum16(&d), 0.0f);
 }
 static inline float4 moments_of_one(float x)
 {
@@ -405,7 +406,8 @@ KERNEL void norm_partial_pass(__global float4 *partials,
         float4 a = LOAD_VEC4(in, from + j), b = LOAD_VEC4(in, from + j + next);
         float4 c = LOAD_VEC4(in, from + j + 2 * next);
         float4 d = LOAD_VEC4(in, from + j + 3 * next);
-        own = moments_combine(own, moments_of((float16)(a, b, c, d)));
+        float16 x = (float16)(a, b, c, d);
+        own = moments_combine(own, moments_of(&x));
     }
     for (; j < end; j += next)
         own = moments_combine(own, moments_of_four(LOAD_VEC4(in, from + j)));
@@ -414,7 +416,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     for (; j < end; j += 16 * lanes) {
         if (ALL_IN_SPLIT(16)) {
             float16 x = (float16)(SIXTEEN(AHEAD));
-            own = moments_combine(own, moments_of(x));
+            own = moments_combine(own, moments_of(&x));
         } else {
             for (long k = 0; k < 16 && j + k * lanes < end; ++k)
                 if (j + k * lanes >= 0)
@@ -425,7 +427,7 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     for (; p.reduced_rank == 1 && j + 15 * (long)at.lanes < end;
          j += 16 * at.lanes) {
         float16 x = (float16)(SIXTEEN(AHEAD));
-        own = moments_combine(own, moments_of(x));
+        own = moments_combine(own, moments_of(&x));
     }
     for (; j < end; j += at.lanes) {
         long i = from;

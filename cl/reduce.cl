@@ -96,10 +96,11 @@ static inline void accumulate(struct accumulator *l, float x, index_t index)
 {
     accumulator_add(l, SUMMAND(x));
 }
-static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t vec4_step, index_t lane_step)
+INLINE void accumulate16(struct accumulator *l, const float16 *all,
+                         index_t index, index_t vec4_step, index_t lane_step)
 {
-    accumulator_add(l, sum16(SUMMAND(x)));
+    float16 x = *all, summands = SUMMAND(x);
+    accumulator_add(l, sum16(&summands));
 }
 static inline partial_t accumulator_partial(const struct accumulator *l)
 {
@@ -194,9 +195,10 @@ static inline void accumulate4(struct accumulator *l, float4 x, index_t index,
     accumulate(l, x.s2, index + 2 * lane_step);
     accumulate(l, x.s3, index + 3 * lane_step);
 }
-static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t vec4_step, index_t lane_step)
+INLINE void accumulate16(struct accumulator *l, const float16 *all,
+                         index_t index, index_t vec4_step, index_t lane_step)
 {
+    float16 x = *all;
     /* If two elements are equal, the one with the lower index is kept. */
     int8 second8 = IS_BETTER(x.odd, x.even);
     float8 x8 = select(x.even, x.odd, second8);
@@ -211,7 +213,7 @@ static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
     bool take_second = IS_BETTER(x2.odd, x2.even);
     float arg_best = take_second ? x2.odd : x2.even;
     uint at = (uint)(take_second ? at2.odd : at2.even);
-    if (!isnan(sum16(x))) {
+    if (!isnan(sum16(&x))) {
         bool wins = IS_BETTER(arg_best, l->value);
         l->value = wins ? arg_best : l->value;
         l->index = wins ? index + (at >> 2) * vec4_step + (at & 3) * lane_step
@@ -308,13 +310,14 @@ static inline void accumulate(struct accumulator *l, float x, index_t index)
     accumulator_add(l, term_of(x, l->largest));
 }
 
-static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t vec4_step, index_t lane_step)
+INLINE void accumulate16(struct accumulator *l, const float16 *all,
+                         index_t index, index_t vec4_step, index_t lane_step)
 {
-    accumulator_raise_max(l, max16(x));
+    float16 x = *all;
+    accumulator_raise_max(l, max16(&x));
     float m = l->largest;
     if (isfinite(m)) {
-        accumulator_add(l, sum16(exp(x - m)));
+        accumulator_add(l, sum16_exp(&x, m));
         return;
     }
     accumulator_add(l, sum4((terms_of(x.lo.lo, m) + terms_of(x.lo.hi, m)) +
@@ -356,9 +359,10 @@ static inline void accumulate(struct accumulator *l, float x, index_t index)
     l->value = partial_combine(l->value, x);
 }
 #if REDUCTION == PROD
-static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t vec4_step, index_t lane_step)
+INLINE void accumulate16(struct accumulator *l, const float16 *all,
+                         index_t index, index_t vec4_step, index_t lane_step)
 {
+    float16 x = *all;
     float8 y = x.lo * x.hi;
     float4 z = y.lo * y.hi;
     float2 w = z.lo * z.hi;
@@ -370,11 +374,12 @@ static inline float combine4(float4 x)
     return partial_combine(partial_combine(x.s0, x.s1),
                            partial_combine(x.s2, x.s3));
 }
-static inline void accumulate16(struct accumulator *l, float16 x, index_t index,
-                                index_t vec4_step, index_t lane_step)
+INLINE void accumulate16(struct accumulator *l, const float16 *all,
+                         index_t index, index_t vec4_step, index_t lane_step)
 {
+    float16 x = *all;
     /* fmax and fmin ignore NaN, so they are used only if there is no NaN. */
-    if (!isnan(sum16(x)) && l->value == l->value) {
+    if (!isnan(sum16(&x)) && l->value == l->value) {
         float8 y = REDUCTION == MAX ? fmax(x.lo, x.hi) : fmin(x.lo, x.hi);
         float4 z = REDUCTION == MAX ? fmax(y.lo, y.hi) : fmin(y.lo, y.hi);
         float2 w = REDUCTION == MAX ? fmax(z.lo, z.hi) : fmin(z.lo, z.hi);
@@ -587,8 +592,8 @@ KERNEL void reduce(__global result_t *out, __global split_result_t *partial,
                        b = VEC4_TERMS_OR_IDENTITY(i + next, vec4_end);
                 float4 c = VEC4_TERMS_OR_IDENTITY(i + 2 * next, vec4_end);
                 float4 d = VEC4_TERMS_OR_IDENTITY(i + 3 * next, vec4_end);
-                accumulate16(&own, (float16)(a, b, c, d), (index_t)i,
-                             (index_t)next, 1);
+                float16 x = (float16)(a, b, c, d);
+                accumulate16(&own, &x, (index_t)i, (index_t)next, 1);
             }
             j = vec4_end + at.lane;
             START_INDEX(own, j, end);
@@ -602,7 +607,7 @@ KERNEL void reduce(__global result_t *out, __global split_result_t *partial,
                                   AHEAD(4), AHEAD(5), AHEAD(6), AHEAD(7),
                                   AHEAD(8), AHEAD(9), AHEAD(10), AHEAD(11),
                                   AHEAD(12), AHEAD(13), AHEAD(14), AHEAD(15));
-            accumulate16(&own, x, (index_t)j, (index_t)(4 * lanes),
+            accumulate16(&own, &x, (index_t)j, (index_t)(4 * lanes),
                          (index_t)lanes);
         }
         for (; j < end; j += lanes) {

@@ -228,7 +228,7 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
     for (; j < end; j += 4 * next) {
         LOAD_16
         float16 x = (float16)(a, b, c, d);
-        float highest = max16(x);
+        float highest = max16(&x);
         if (highest > own.x) {
             own.y *= exp(own.x - highest);
             own.x = highest;
@@ -236,7 +236,7 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
         /* If the maximum own.x is +infinity, infinity - infinity makes the sum
          * NaN. If own.x is -infinity, `shift` is 0, so the sum stays finite. */
         float shift = own.x == -INFINITY ? 0.0f : own.x;
-        own.y += sum16(exp(x - shift));
+        own.y += sum16_exp(&x, shift);
     }
     own = lanes_combine(own, combined, at.lanes, at.step);
     if (at.lane == 0 && inside)

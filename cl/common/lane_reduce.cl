@@ -14,14 +14,22 @@ static inline float sum4(float4 x)
 {
     return (x.s0 + x.s1) + (x.s2 + x.s3);
 }
-static inline float max16(float16 x)
+/* Functions take float16 by pointer: for CPUs without AVX-512, clang warns that
+ * an argument of this type changes the ABI. */
+INLINE float max16(const float16 *x)
 {
-    float8 y = fmax(x.lo, x.hi);
+    float8 y = fmax((*x).lo, (*x).hi);
     return max4(fmax(y.lo, y.hi));
 }
-static inline float sum16(float16 x)
+INLINE float sum16(const float16 *x)
 {
-    float8 y = x.lo + x.hi;
+    float8 y = (*x).lo + (*x).hi;
+    return sum4(y.lo + y.hi);
+}
+/* Returns the sum of exp(x - shift). */
+INLINE float sum16_exp(const float16 *x, float shift)
+{
+    float8 y = exp((*x).lo - shift) + exp((*x).hi - shift);
     return sum4(y.lo + y.hi);
 }
 
