@@ -303,6 +303,7 @@ def session_never_run(arguments):
 @case
 def sessions_of_the_cpu_load_no_opencl(arguments):
     """Sessions with device=cpu load no libraries of GPUs; later ones may."""
+    os.environ.pop('TANDEM_BACKENDS', None)  # it would name opencl
     workload = perceptron(2)
     cpu = small_models.open_session(workload.model, 'cpu')
     workload.check(cpu)
