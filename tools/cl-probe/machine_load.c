@@ -13,9 +13,9 @@
 #include <string.h>
 
 /* Limits above which the machine counts as busy.  Measured with the CPU plugin
- * on two cores of an AMD EPYC, 2026-11-29: the spread was 4% and the fraction of
- * waiting 3% when cl-probe had real-time priority, and 19% to 45% and 58% to 79%
- * when it shared the cores with ten other threads. */
+ * on two cores of an AMD EPYC, 2026-11-29: the spread was 4% and the fraction
+ * of waiting 3% when cl-probe had real-time priority, and 19% to 45% and 58% to
+ * 79% when it shared the cores with ten other threads. */
 #define MAX_CPU_WAIT 0.2
 #define MAX_SPREAD 0.3
 #define MAX_LOAD 0.25
