@@ -198,9 +198,8 @@ struct tandem_tensor_desc {
  *                rounded.  The order of updates is row-major.  An index out of
  *                range is skipped
  *  ONE_HOT       i32 or i64 indices, and two values of any dtype: off, on.  The
- *                output has another axis ints[0] of length ints[1], 1 or
- *                more.  An index out of range sets no element on.  Values:
- *                dtypes like COPY
+ *                output has another axis ints[0] of length ints[1] > 0.  An
+ *                index out of range sets no element on.  Values: as for COPY
  *  RANGE         no input; an output of rank 1, of dtype f32, i32 or i64
  *  TRILU         the triangle of each matrix; zeros elsewhere.  Dtypes as COPY
  *  RESIZE        F -> F of any shape with the input's rank (ONNX Resize).  If
