@@ -321,9 +321,9 @@ enum tandem_op_class {
  *            all nonzero |x| < 1 is below 2^-125.  It is always NaN if an x is
  *            NaN, or if one x is 0 and another is infinite
  *   GEMM     (t + 2 sqrt k) * 2 eps * s, s = |alpha| sum |a||b| + |beta c| +
- *            |bias|.  With an activation, the result is that of the activation,
- *            within the activation's metric, for an argument within this bound.
- *            A 16-bit c is the rounding of such a result
+ *            |bias|.  An activation has its metric for an argument within this
+ *            bound.  A 16-bit c rounds such a result.  Unspecified (sums may
+ *            overflow) if s or s / |alpha|, of finite terms, exceeds 2^127
  *   TERM_MAGNITUDE  t * 2 eps * s; s is the sum of the terms' magnitudes
  * The order of additions and multiplications in REDUCE and DOT is unspecified,
  * but fixed for one device, shapes, strides and byte offsets. */
