@@ -3,14 +3,16 @@
 """Runs an ONNX model with Tandem and compares results and times with ONNX Runtime's
 CPU provider.
 
-The inputs are random unless --inputs or --value gives them.  An unknown dimension is 1
-if it is the first axis of an input and 128 otherwise; --shape sets the shape of an
-input.  Dimensions of the same name have the same size.  You need the Python package
-onnxruntime, version 1.23 or newer.
+The inputs are random unless --inputs or --value gives them.  --shape sets the shape of
+an input.  A dimension that remains open is 1 if it is the first axis of an input.  For
+the others, the script tries typical sizes of images, sequences or sound until the CPU
+provider can run the model, and prints the shapes.  Dimensions of the same name have the
+same size.  You need the Python package onnxruntime, version 1.23 or newer.
 """
 
 import argparse
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -37,6 +39,14 @@ DTYPES = {
     "float": np.float32, "double": np.float64, "float16": np.float16,
     "int64": np.int64, "int32": np.int32, "int8": np.int8, "uint8": np.uint8,
     "bool": np.bool_,
+}
+# The sizes to try for open dimensions: a part of the provider's lists in assumptions.c,
+# in the same order.
+LENGTHS = {
+    "sequence": (128, 1024, 256, 512, 64, 77, 3000, 16),
+    "image": (224, 640, 256, 512, 320, 416, 384, 128, 32),
+    "volume": (64, 128, 32),
+    "wave": (16000, 1024, 512),
 }
 
 
@@ -120,13 +130,42 @@ def parse_repeat(text):
     return int(text)
 
 
+def dimension_names(argument):
+    """Returns the sizes of the axes; an open axis has its name or a unique key."""
+    return [(argument.name, axis) if size is None else size
+            for axis, size in enumerate(argument.shape)]
+
+
 def dimension_sizes(inputs, shapes):
-    """Returns the known sizes of the named dimensions."""
-    sizes = {argument.shape[0]: 1 for argument in inputs if argument.shape}
+    """Returns the sizes of open dimensions that need no choice."""
+    sizes = {dimension_names(a)[0]: 1 for a in inputs if a.shape}
     for argument in inputs:
-        sizes.update(zip(argument.shape, shapes.get(argument.name, ())))
-    sizes.pop(None, None)  # dimensions without a name
+        names = dimension_names(argument)
+        if len(names) >= 4 and not any(isinstance(name, int) for name in names[1:]):
+            sizes.setdefault(names[1], 3)  # the channels of an image
+    for argument in inputs:
+        sizes.update(zip(dimension_names(argument), shapes.get(argument.name, ())))
     return sizes
+
+
+def open_dimensions(inputs, sizes):
+    """Returns the other open dimensions with their kinds, which are keys of LENGTHS.
+
+    If inputs of several kinds share a dimension, the first key counts.
+    """
+    kinds = {}
+    for argument in inputs:
+        names = dimension_names(argument)
+        open_names = [n for n in names if not isinstance(n, int) and n not in sizes]
+        kind = "sequence"
+        if len(names) >= 4 and len(open_names) >= 2:
+            kind = "image" if len(names) == 4 else "volume"
+        elif (argument.type == "tensor(float)" and len(names) in (2, 3) and
+              all(channels in (1, 2) for channels in names[1:-1])):
+            kind = "wave"
+        for name in open_names:
+            kinds[name] = min(kind, kinds.get(name, kind), key=list(LENGTHS).index)
+    return kinds
 
 
 def random_input(argument, shape, random):
@@ -209,7 +248,25 @@ def given_inputs(session, arguments, shapes):
     return given
 
 
-def make_inputs(session, arguments):
+def make_inputs(inputs, given, shapes, sizes):
+    random = np.random.default_rng(SEED)
+    feeds = {}
+    for argument in inputs:
+        shape = shapes.get(argument.name) or [
+            size if isinstance(size, int) else sizes[size]
+            for size in dimension_names(argument)
+        ]
+        value = given.get(argument.name)
+        if value is None:
+            value = random_input(argument, shape, random)
+        elif not isinstance(value, np.ndarray):
+            value = convert_value(argument, value, shape)
+        feeds[argument.name] = value
+    return feeds
+
+
+def choose_inputs(session, arguments):
+    """Returns inputs that the CPU provider can run, and the outputs of that run."""
     shapes = dict(arguments.shape)
     inputs = session.get_inputs()
     ranks = {argument.name: len(argument.shape) for argument in inputs}
@@ -219,20 +276,28 @@ def make_inputs(session, arguments):
                      f"{len(shape)}; its inputs and their ranks are {ranks}")
     given = given_inputs(session, arguments, shapes)
     sizes = dimension_sizes(inputs, shapes)
-    random = np.random.default_rng(SEED)
-    feeds = {}
+    dimensions = open_dimensions([a for a in inputs if a.name not in shapes], sizes)
+    kinds = sorted(set(dimensions.values()))
+    quiet = rt.RunOptions()
+    quiet.log_severity_level = 4  # sizes that do not fit cause errors
+    for lengths in itertools.product(*(LENGTHS[kind] for kind in kinds)):
+        chosen = dict(zip(kinds, lengths))
+        sizes.update((name, chosen[kind]) for name, kind in dimensions.items())
+        feeds = make_inputs(inputs, given, shapes, sizes)
+        try:
+            outputs = session.run(None, feeds, quiet)
+            break
+        except Exception as error:
+            failure = str(error).strip()
+    else:
+        hint = "; give other inputs with --shape or --inputs"
+        sys.exit(f"onnx_run: the run with CPUExecutionProvider failed: {failure}{hint}")
     for argument in inputs:
-        shape = shapes.get(argument.name) or [
-            size if isinstance(size, int) else sizes.get(size, 128 if axis else 1)
-            for axis, size in enumerate(argument.shape)
-        ]
-        value = given.get(argument.name)
-        if value is None:
-            value = random_input(argument, shape, random)
-        elif not isinstance(value, np.ndarray):
-            value = convert_value(argument, value, shape)
-        feeds[argument.name] = value
-    return feeds
+        shape = feeds[argument.name].shape
+        if argument.name not in shapes and list(shape) != argument.shape:
+            print(f"input {argument.name}: {'x'.join(map(str, shape))} (chosen; --shape "
+                  "changes it)")
+    return feeds, outputs
 
 
 # ---- runs ----
@@ -260,9 +325,8 @@ def print_output(name, expected, actual):
 
 def run_model(arguments, explain):
     reference = open_cpu_session(arguments.model)
-    feeds = make_inputs(reference, arguments)
+    feeds, expected = choose_inputs(reference, arguments)
     session = open_tandem_session(arguments, explain)
-    expected, _ = timed_run(reference, feeds)
     actual, first = timed_run(session, feeds)
     for output, *values in zip(session.get_outputs(), expected, actual):
         print_output(output.name, *values)

@@ -15,7 +15,7 @@ import onnx
 
 import child_cases
 from child_cases import case
-from small_models import BOOL, FLOAT, INT64, model, node, value
+from small_models import BOOL, FLOAT, INT64, constant, model, node, value
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples' / 'onnx_run.py'
 
@@ -29,12 +29,19 @@ def _model():
          value('flag', BOOL, [1])], [value('y')])
 
 
+def _reshaped(shape):
+    """y = x in a constant shape; x has four open axes."""
+    return model([node('Reshape', 'x shape', 'y')],
+                 [value('x', FLOAT, ['batch', 'channels', 'height', 'width'])],
+                 [value('y')], [constant('shape', shape, numpy.int64)])
+
+
 def run(arguments, *options, arrays=None, status=0, claim='all',
-        device=None):
-    """Runs the example and returns its output."""
+        device=None, graph=None):
+    """Runs the example with a graph, or that of _model, and returns its output."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'model.onnx')
-        onnx.save(_model(), path)
+        onnx.save(graph or _model(), path)
         command = [sys.executable, str(EXAMPLE), path, '--repeat', '1', '--claim',
                    claim, '--device', device or arguments.device]
         if arrays is not None:
@@ -66,6 +73,18 @@ def a_number_fills_the_shape(arguments):
     text = run(arguments, '--shape', 'index=5', '--value', 'index=0',
                '--value', 'x=2.5')
     expect(text, 'output y [5, 4]: largest difference 0')
+
+
+@case
+def open_dimensions_get_a_size_that_works(arguments):
+    """The first model runs with images of 640x640 only, the second with none."""
+    text = run(arguments, graph=_reshaped([1, 3, 320, 1280]))
+    expect(text, 'input x: 1x3x640x640 (chosen; --shape changes it)',
+           'output y [1, 3, 320, 1280]: largest difference 0')
+    text = run(arguments, graph=_reshaped([5, 7, 11]), status=1)
+    expect(text, 'CPUExecutionProvider failed', '--shape or --inputs')
+    text = run(arguments, '--shape', 'x=1x5x7x11', graph=_reshaped([5, 7, 11]))
+    assert 'chosen' not in text, text
 
 
 @case
