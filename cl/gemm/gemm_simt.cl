@@ -227,9 +227,9 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 #define STEPS_PER_PASS (ROWS_PER_PASS * TILE_N / 4 / GROUP_SIZE)
 #define ROWS_PER_STEP (4 * GROUP_SIZE / TILE_N)
 /* A work-item loads all inputs of STEPS_AT_ONCE steps, so that the loads
- * overlap. For the largest tiles, there are too few registers. */
+ * overlap. */
 #ifndef STEPS_AT_ONCE
-#define STEPS_AT_ONCE (ITEM_M * ITEM_N >= 128 ? 1 : 2)
+#define STEPS_AT_ONCE 1
 #endif
 
 /* Bodies of accesses to four elements, of which the first `count` exist. With
@@ -413,22 +413,20 @@ INLINE void store_tile(const struct tile_memory *memory, struct tile tile,
                        bool is_first, bool is_last,
                        const struct gemm_params *p)
 {
-#pragma unroll 1
-    for (uint pass = 0; pass < ITEM_M / 4; ++pass) {
+    FOR_EACH_PART (pass, ITEM_M / 4) {
         if (tile.m * TILE_M + pass * ROWS_PER_PASS >= p->m)
             break;
         barrier(CLK_LOCAL_MEM_FENCE);
-        REPEAT (i, ITEM_M / 4)
-            if (i == pass)
-                REPEAT (row, 4)
-                    REPEAT (j, ITEM_N / 4)
-                        *(__local float4 *)(shared + (y * 4 + row) * TILE_N +
-                                            j * ITEM_COLUMNS_PER_GROUP * 4 +
-                                            x * 4) =
-                            (float4)(sum[i * 4 + row][j * 4],
-                                     sum[i * 4 + row][j * 4 + 1],
-                                     sum[i * 4 + row][j * 4 + 2],
-                                     sum[i * 4 + row][j * 4 + 3]);
+        REPEAT_PART (pass, i, ITEM_M / 4)
+            REPEAT (row, 4)
+                REPEAT (j, ITEM_N / 4)
+                    *(__local float4 *)(shared + (y * 4 + row) * TILE_N +
+                                        j * ITEM_COLUMNS_PER_GROUP * 4 +
+                                        x * 4) =
+                        (float4)(sum[i * 4 + row][j * 4],
+                                 sum[i * 4 + row][j * 4 + 1],
+                                 sum[i * 4 + row][j * 4 + 2],
+                                 sum[i * 4 + row][j * 4 + 3]);
         barrier(CLK_LOCAL_MEM_FENCE);
         tile.m = position[0];
         tile.n = position[1];

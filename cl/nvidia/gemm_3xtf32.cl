@@ -233,6 +233,29 @@ static inline bool sums_finite(float (*sum)[BLOCKS_N][4])
     return all == 0.0f;
 }
 
+/* Stores the sums of 16 rows in local memory. */
+INLINE void block_share(float (*sum)[4], __local float *to)
+{
+    const float scale = 1.0f / (TF32_SPLIT_SCALE * TF32_SPLIT_SCALE);
+    REPEAT (h, 2) {
+#if B_MN_MAJOR
+        REPEAT (j, BLOCKS_N)
+            REPEAT (e, 2)
+                if (j % 4 == 0)
+                    *(__local float4 *)(to + j * 8 + e * 4) =
+                        (float4)(sum[j][h * 2 + e], sum[j + 1][h * 2 + e],
+                                 sum[j + 2][h * 2 + e],
+                                 sum[j + 3][h * 2 + e]) *
+                        scale;
+#else
+        REPEAT (j, BLOCKS_N)
+            *(__local float2 *)(to + j * 8) =
+                (float2)(sum[j][h * 2], sum[j][h * 2 + 1]) * scale;
+#endif
+        to += 8 * OUT_PITCH;
+    }
+}
+
 /* Stores a tile through local memory, 16 rows of each warp at a time. */
 static inline void store_tile(__global C_T *c, __global float *partial,
                               __global const C_T *old,
@@ -245,34 +268,17 @@ static inline void store_tile(__global C_T *c, __global float *partial,
     uint first_row = warp % WARPS_M * 16 + lane / 4;
     uint first_column =
         warp / WARPS_M * WARP_N + lane % 4 * (B_MN_MAJOR ? 8 : 2);
-    const float scale = 1.0f / (TF32_SPLIT_SCALE * TF32_SPLIT_SCALE);
-    REPEAT (i, BLOCKS_M) {
+    const bool uses_vec4 = tile_uses_vec4(tile, p);
+    FOR_EACH_PART (block, BLOCKS_M) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        REPEAT (h, 2) {
-            __local float *to =
-                shared + (first_row + h * 8) * OUT_PITCH + first_column;
-#if B_MN_MAJOR
-            REPEAT (j, BLOCKS_N)
-                REPEAT (e, 2)
-                    if (j % 4 == 0)
-                        *(__local float4 *)(to + j * 8 + e * 4) =
-                            (float4)(sum[i][j][h * 2 + e],
-                                     sum[i][j + 1][h * 2 + e],
-                                     sum[i][j + 2][h * 2 + e],
-                                     sum[i][j + 3][h * 2 + e]) *
-                            scale;
-#else
-            REPEAT (j, BLOCKS_N)
-                *(__local float2 *)(to + j * 8) =
-                    (float2)(sum[i][j][h * 2], sum[i][j][h * 2 + 1]) * scale;
-#endif
-        }
+        REPEAT_PART (block, i, BLOCKS_M)
+            block_share(sum[i], shared + first_row * OUT_PITCH + first_column);
         barrier(CLK_LOCAL_MEM_FENCE);
-        bool uses_vec4 = tile_uses_vec4(tile, p);
+#pragma unroll 1
         for (uint at = uses_vec4 ? id * 4 : id; at < WARPS_M * 16 * TILE_N;
              at += uses_vec4 ? GROUP_SIZE * 4 : GROUP_SIZE) {
             uint row = at / TILE_N, column = at % TILE_N;
-            uint y = row / 16 * WARP_M + A_ROW(i, row % 16 / 8, row % 8);
+            uint y = row / 16 * WARP_M + A_ROW(block, row % 16 / 8, row % 8);
             __local const float *from = shared + row * OUT_PITCH + column;
             if (uses_vec4)
                 tile_store_vec4(c, partial, old, bias, tile, y, column,

@@ -16,7 +16,7 @@
  * total in global memory, because there are too few registers for totals.
  *
  * If a row or column of an fp16x3 tile is not finite, the work-group sets the
- * tile's non-finite flag. gemm_recompute.cl's kernel computes the tile instead. */
+ * tile's non-finite flag. gemm_recompute.cl's kernel then computes the tile. */
 /* Sizes of a work-group's tile and of the part of it that a warp computes. */
 #ifndef TILE_M
 #define TILE_M 128
@@ -349,36 +349,39 @@ INLINE void store_tile(__global C_T *c, __global float *partial,
     uint id = get_local_id(0), warp = id / 32, lane = id % 32;
     uint first_row = warp % WARPS_M * 16;
     uint first_column = warp / WARPS_M * WARP_N;
-    REPEAT (i, WARP_M / 16) {
+    const bool uses_vec4 = tile_uses_vec4(tile, p);
+    FOR_EACH_PART (block, WARP_M / 16) {
         barrier(CLK_LOCAL_MEM_FENCE);
+        REPEAT_PART (block, i, WARP_M / 16) {
 #if IS_TRANSPOSED
-        REPEAT (j, X_BLOCKS)
-            REPEAT (h, 4)
-                *(__local float2 *)(shared +
-                                    (first_row + h / 2 * 8 + lane % 4 * 2 +
-                                     h % 2) *
-                                        OUT_PITCH +
-                                    first_column + j * 16 + lane / 4 * 2) =
-                    (float2)(sum[j][i * 2 + h / 2][h % 2],
-                             sum[j][i * 2 + h / 2][h % 2 + 2]);
+            REPEAT (j, X_BLOCKS)
+                REPEAT (h, 4)
+                    *(__local float2 *)(shared +
+                                        (first_row + h / 2 * 8 + lane % 4 * 2 +
+                                         h % 2) *
+                                            OUT_PITCH +
+                                        first_column + j * 16 + lane / 4 * 2) =
+                        (float2)(sum[j][i * 2 + h / 2][h % 2],
+                                 sum[j][i * 2 + h / 2][h % 2 + 2]);
 #else
-        REPEAT (j, Y_BLOCKS)
-            REPEAT (h, 2)
-                *(__local float2 *)(shared +
-                                    (first_row + (LOADS_WORDS(A_LAYOUT)
-                                                      ? lane / 4 * 2 + h
-                                                      : h * 8 + lane / 4)) *
-                                        OUT_PITCH +
-                                    first_column + j * 8 + lane % 4 * 2) =
-                    (float2)(sum[i][j][h * 2], sum[i][j][h * 2 + 1]);
+            REPEAT (j, Y_BLOCKS)
+                REPEAT (h, 2)
+                    *(__local float2 *)(shared +
+                                        (first_row + (LOADS_WORDS(A_LAYOUT)
+                                                          ? lane / 4 * 2 + h
+                                                          : h * 8 + lane / 4)) *
+                                            OUT_PITCH +
+                                        first_column + j * 8 + lane % 4 * 2) =
+                        (float2)(sum[i][j][h * 2], sum[i][j][h * 2 + 1]);
 #endif
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
-        bool uses_vec4 = tile_uses_vec4(tile, p);
+#pragma unroll 1
         for (uint at = uses_vec4 ? id * 4 : id; at < WARPS_M * 16 * TILE_N;
              at += uses_vec4 ? GROUP_SIZE * 4 : GROUP_SIZE) {
             uint row = at / TILE_N, column = at % TILE_N;
             __local const float *from = shared + row * OUT_PITCH + column;
-            row = row / 16 * WARP_M + i * 16 + row % 16;
+            row = row / 16 * WARP_M + block * 16 + row % 16;
             if (uses_vec4)
                 tile_store_vec4(c, partial, old, bias, tile, row, column,
                                 SCALED_VEC4(from, row, column), p);

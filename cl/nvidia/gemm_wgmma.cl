@@ -408,21 +408,36 @@ static inline bool vec4_is_finite(float4 x)
 }
 
 #if FORMAT == FORMAT_FP16X3
-#define UNSCALE(four, y, column)                                               \
+/* The scales of four columns. */
+struct column_scale {
+    float4 factor[2];
+};
+
+/* Returns the scales of the columns at `column`. */
+INLINE struct column_scale column_scale_of(__local const float2 *scales,
+                                           uint column)
+{
+    __local const float2 *from = scales + TILE_M + column;
+    struct column_scale of;
+    of.factor[0] = (float4)(from[0].s0, from[1].s0, from[2].s0, from[3].s0);
+    of.factor[1] = (float4)(from[0].s1, from[1].s1, from[2].s1, from[3].s1);
+    return of;
+}
+
+#define UNSCALE(four, y, column_scale)                                         \
     do {                                                                       \
         const float2 row_scale_ = scales[y];                                   \
-        four = four *                                                          \
-               (row_scale_.s0 * column_scale_1[(column) / OUT_COLUMNS]) *      \
-               (row_scale_.s1 * column_scale_2[(column) / OUT_COLUMNS]);       \
+        four = four * (row_scale_.s0 * (column_scale).factor[0]) *             \
+               (row_scale_.s1 * (column_scale).factor[1]);                     \
     } while (0)
 #elif FORMAT == FORMAT_3XTF32
-#define UNSCALE(four, y, column)                                               \
+#define UNSCALE(four, y, column_scale)                                         \
     do {                                                                       \
         is_finite = is_finite && vec4_is_finite(four);                         \
         four = four * (1.0f / TF32_SPLIT_SCALE) * (1.0f / TF32_SPLIT_SCALE);   \
     } while (0)
 #else
-#define UNSCALE(four, y, column) ((void)0)
+#define UNSCALE(four, y, column_scale) ((void)0)
 #endif
 
 /* Stores the vectors that a work-item has in a round of store_tile. Uses a
@@ -435,7 +450,7 @@ static inline bool vec4_is_finite(float4 x)
             float4 four_ =                                                     \
                 *(__local const float4 *)(own_vec4s +                          \
                                           i_ * OUT_ROW_STEP * OUT_PITCH);      \
-            UNSCALE(four_, y_, column);                                        \
+            UNSCALE(four_, y_, column_scale_of(scales, x_));                   \
             tile_store_clipped(c, partial, old, bias, tile, y_, x_, four_, p); \
         }                                                                      \
     } while (0)
@@ -454,7 +469,7 @@ static inline bool vec4_is_finite(float4 x)
             const uint y_ = (row) + i_ * OUT_ROW_STEP + y, x_ = (column) + x;  \
             const float row_bias_ =                                            \
                 has_row_bias && y_ < rows ? C_TO_F32(row_bias[y_]) : 0.0f;     \
-            UNSCALE(four_[i_], y_, column);                                    \
+            UNSCALE(four_[i_], y_, column_scale[(column) / OUT_COLUMNS]);      \
             four_[i_] = p->alpha * four_[i_] +                                 \
                         (column_bias[(column) / OUT_COLUMNS] + row_bias_);     \
             four_[i_] =                                                        \
@@ -467,6 +482,20 @@ static inline bool vec4_is_finite(float4 x)
                                    (column)) = C_FROM_F32_VEC4(four_[i_]);     \
         }                                                                      \
     } while (0)
+
+/* Row and column of a round of store_tile, in the rows of a warp. */
+#define ROUND_BLOCK(round) ((round) / 2 / (TILE_N / OUT_COLUMNS))
+#define ROUND_ROW(round) (ROUND_BLOCK(round) * 64 + (round) % 2 * 8)
+#define ROUND_COLUMN(round)                                                    \
+    ((round) / 2 % (TILE_N / OUT_COLUMNS) * OUT_COLUMNS)
+/* Stores the sums of a round in local memory. */
+#define SHARE_SUMS(round)                                                      \
+    REPEAT (j_, OUT_COLUMNS / 8)                                               \
+        *(__local float2 *)(own_pairs + j_ * 8) = (float2)(                    \
+            sum[ROUND_BLOCK(round)]                                            \
+               [ROUND_COLUMN(round) / 2 + j_ * 4 + (round) % 2 * 2],           \
+            sum[ROUND_BLOCK(round)]                                            \
+               [ROUND_COLUMN(round) / 2 + j_ * 4 + (round) % 2 * 2 + 1])
 
 /* Stores a tile through each warp's part of local memory to coalesce writes.
  * For 3xtf32, returns false if a sum is not finite. */
@@ -505,28 +534,24 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
                                           C_TO_F32(from[2]), C_TO_F32(from[3]));
             }
 #if FORMAT == FORMAT_FP16X3
-    float4 column_scale_1[TILE_N / OUT_COLUMNS],
-        column_scale_2[TILE_N / OUT_COLUMNS];
-    REPEAT (i, TILE_N / OUT_COLUMNS) {
-        __local const float2 *of = scales + TILE_M + i * OUT_COLUMNS + x;
-        column_scale_1[i] = (float4)(of[0].s0, of[1].s0, of[2].s0, of[3].s0);
-        column_scale_2[i] = (float4)(of[0].s1, of[1].s1, of[2].s1, of[3].s1);
-    }
+    struct column_scale column_scale[TILE_N / OUT_COLUMNS];
+    REPEAT (i, TILE_N / OUT_COLUMNS)
+        column_scale[i] = column_scale_of(scales, i * OUT_COLUMNS + x);
 #endif
-    REPEAT (round, OUT_ROUNDS) {
-        const uint block = round / 2 / (TILE_N / OUT_COLUMNS);
-        const uint column = round / 2 % (TILE_N / OUT_COLUMNS) * OUT_COLUMNS;
-        const uint row = first + block * 64 + round % 2 * 8;
-        REPEAT (j, OUT_COLUMNS / 8) {
-            const uint at = column / 2 + j * 4 + round % 2 * 2;
-            *(__local float2 *)(own_pairs + j * 8) =
-                (float2)(sum[block][at], sum[block][at + 1]);
+    if (uses_fast_path) {
+        REPEAT (round, OUT_ROUNDS) {
+            SHARE_SUMS(round);
+            warp_sync();
+            STORE_VEC4S_FAST(first + ROUND_ROW(round), ROUND_COLUMN(round));
+            warp_sync();
         }
+        return is_finite;
+    }
+    FOR_EACH_PART (now, OUT_ROUNDS) {
+        REPEAT_PART (now, round, OUT_ROUNDS)
+            SHARE_SUMS(round);
         warp_sync();
-        if (uses_fast_path)
-            STORE_VEC4S_FAST(row, column);
-        else
-            STORE_VEC4S(row, column);
+        STORE_VEC4S(first + ROUND_ROW(now), ROUND_COLUMN(now));
         warp_sync();
     }
     return is_finite;

@@ -214,6 +214,11 @@ OPENCL_FUNCTION(int32_t, max_int, "_Z3maxii", int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
+OPENCL_FUNCTION(uint32_t, mul_hi_uint, "_Z6mul_hijj", uint32_t a, uint32_t b)
+{
+    return (uint32_t)((uint64_t)a * b >> 32);
+}
+
 OPENCL_FUNCTION(uint32_t, clz_uint, "_Z3clzj", uint32_t x)
 {
     return x == 0 ? 32 : (uint32_t)__builtin_clz(x);

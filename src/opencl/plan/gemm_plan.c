@@ -84,12 +84,13 @@ static uint32_t define_item_n(const struct define_input *in)
 
 /* The number of unrolled iterations along k_tile: four, or two for the largest
  * tiles, because LLVM 16 otherwise runs out of registers.  NVIDIA's compiler
- * unrolls to about 256 multiplications; more only takes it longer. */
+ * unrolls to 128 multiplications, or two iterations: it would need longer for
+ * more, and the kernel would not be faster. */
 static uint32_t define_unroll(const struct define_input *in)
 {
     uint32_t elements = item_m(in->key) * item_n(in->key);
     if (in->hardware->nvidia)
-        return elements >= 128 ? 4 : 256 / elements;
+        return elements >= 128 ? 2 : 128 / elements;
     return elements >= 128 ? 2 : 4;
 }
 
