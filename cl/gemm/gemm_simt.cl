@@ -15,11 +15,18 @@
 #define UNROLL 4
 #endif
 
-/* 1 if the products of each k_tile are summed separately and then added to
- * totals in registers. The rounding errors are then those of k / K_TILE +
- * K_TILE additions. 0 if the totals would need too many registers, so that sums
- * are added to totals in global memory every PARTIAL_TERMS steps of k. */
-#define ACCUMULATE_PER_K_TILE (ITEM_M * ITEM_N <= 16)
+/* Number of steps of k that are summed before the sums are added to totals in
+ * registers. With small tiles, this is a k_tile, so that the rounding errors
+ * are those of k / K_TILE + K_TILE additions. 0 if totals would need too many
+ * registers, or copies at each barrier on a CPU. The sums are then added to
+ * totals in global memory every PARTIAL_TERMS steps. */
+#if ITEM_M * ITEM_N <= 16
+#define STEPS_PER_TOTAL K_TILE
+#elif ITEM_M * ITEM_N <= 32 && !IS_CPU
+#define STEPS_PER_TOTAL PARTIAL_TERMS
+#else
+#define STEPS_PER_TOTAL 0
+#endif
 
 #define ITEM_ROWS_PER_GROUP 8
 #define ITEM_COLUMNS_PER_GROUP 16
@@ -524,7 +531,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
         position[1] = tile.n;
     }
     for (uint first = begin;;) {
-        const uint last = ACCUMULATE_PER_K_TILE || end - first <= PARTIAL_TERMS
+        const uint last = STEPS_PER_TOTAL > 0 || end - first <= PARTIAL_TERMS
                               ? end
                               : first + PARTIAL_TERMS;
         float sum[ITEM_M][ITEM_N], total[ITEM_M][ITEM_N];
@@ -538,8 +545,11 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
             const bool has_next = k + K_TILE < last;
             if (has_next)
                 PREFETCH(k + K_TILE);
-            if (ACCUMULATE_PER_K_TILE)
+#if STEPS_PER_TOTAL > 0
+            if (STEPS_PER_TOTAL == K_TILE ||
+                (k - begin) % STEPS_PER_TOTAL == 0)
                 accumulate(total, sum);
+#endif
             if (has_work)
                 k_tile_multiply(sum, a_tiles[slot], b_tiles[slot], y, x);
             if (has_next) {
@@ -548,7 +558,7 @@ KERNEL void gemm_simt(__global C_T *c, __global float *partial,
                 barrier(CLK_LOCAL_MEM_FENCE);
             }
         }
-        if (ACCUMULATE_PER_K_TILE)
+        if (STEPS_PER_TOTAL > 0)
             accumulate(sum, total);
         /* store_tile reuses the memory of a_tiles, which has room for a pass.
          */
