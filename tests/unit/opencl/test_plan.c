@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plans: kernels must use 64-bit indices if an address computed past the last
- * or before the first element does not fit in 32 bits; and a full plan is an
- * error. Needs no OpenCL.
+ * or before the first element does not fit in 32 bits; GEMMs share kernels; and
+ * a full plan is an error. Needs no OpenCL.
  */
 #include <config.h>
 
@@ -12,6 +12,8 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 TEST(packed_operands_fit_32_bit_indices)
 {
@@ -243,6 +245,81 @@ TEST(the_stride_of_an_axis_of_length_1_does_not_matter)
     ck_assert(!uses_tensor_cores(2, 384 * 2304 + 1));
     ck_assert(uses_tensor_cores(1, 384 * 2304));
     ck_assert(uses_tensor_cores(1, 1));
+}
+
+/* Returns the key of the last step of a GEMM's plan. */
+static struct kernel_key last_key(const struct tandem_gemm *gemm,
+                                  enum gemm_kernel_id kernel,
+                                  const struct gemm_sources *sources)
+{
+    const struct gemm_selection selection = {.kernel = kernel,
+                                             .split = NO_SPLIT};
+    struct launch_plan plan;
+    launch_plan_clear(&plan);
+    plan_add_gemm(&plan, gemm, sources, &selection, NULL, 8);
+    ck_assert_uint_gt(plan.step_count, 0);
+    return plan.step[plan.step_count - 1].key;
+}
+
+/*
+ * Each key is compiled, which takes NVIDIA's compiler 0.3 to 1 s. GEMMs without
+ * an activation, with relu and with clip have the same key, also if beta
+ * multiplies another matrix than c.
+ */
+TEST(gemms_with_simple_activations_share_a_kernel)
+{
+    static const uint32_t activations[] = {TANDEM_OP_INVALID, TANDEM_OP_RELU,
+                                           TANDEM_OP_CLIP};
+    static const enum gemm_kernel_id kernels[] = {GEMM_SIMT_64X64, GEMV_1,
+                                                  GEMM_MMA_TF32_128X64};
+    const struct tandem_tensor_desc old = {
+        .dtype = TANDEM_F32, .rank = 2, .shape = {64, 64}, .strides = {64, 1}};
+    const struct gemm_sources sources = {.old = &old};
+
+    for (size_t i = 0; i < COUNT(kernels); i++) {
+        struct tandem_gemm gemm = gemm_new(64, 64, 64, 1);
+        if (kernels[i] == GEMV_1)
+            gemm.n = 1;
+        const struct kernel_key first = last_key(&gemm, kernels[i], NULL);
+        gemm.activation_parameter2 = 6;
+        for (size_t j = 0; j < COUNT(activations); j++) {
+            gemm.activation = activations[j];
+            gemm.beta = 0;
+            struct kernel_key key = last_key(&gemm, kernels[i], NULL);
+            ck_assert(kernel_key_equal(&key, &first));
+            gemm.beta = 1;
+            key = last_key(&gemm, kernels[i], &sources);
+            ck_assert(kernel_key_equal(&key, &first));
+        }
+        gemm.activation = TANDEM_OP_SIGMOID;
+        const struct kernel_key other = last_key(&gemm, kernels[i], NULL);
+        ck_assert(!kernel_key_equal(&other, &first));
+    }
+}
+
+/*
+ * One kernel recomputes tiles with infinities or NaN after all kernels, for all
+ * layouts and alignments.
+ */
+TEST(one_kernel_recomputes_tiles)
+{
+    static const enum gemm_kernel_id kernels[] = {
+        GEMM_MMA_3XTF32_128X128, GEMM_MMA_3XTF32_64X64, GEMM_MMA_FP16X3_64X64,
+        GEMM_WGMMA_3XTF32_128X128, GEMM_WGMMA_FP16X3_128X64};
+    struct tandem_gemm gemm = gemm_new(128, 128, 128, 1);
+    const struct kernel_key first = last_key(&gemm, kernels[0], NULL);
+
+    for (size_t i = 0; i < COUNT(kernels) * 8; i++) {
+        const int64_t k = i / 2 % 2 != 0 ? 127 : 128;
+        const bool transpose_b = i / 4 % 2 != 0;
+        gemm = gemm_new(128, 128, k, 1);
+        gemm.flags = (i % 2 != 0 ? TANDEM_GEMM_TRANSPOSE_A : 0u) |
+                     (transpose_b ? TANDEM_GEMM_TRANSPOSE_B : 0u);
+        gemm.a.ld = i % 2 != 0 ? 128 : k;
+        gemm.b.ld = transpose_b ? k : 128;
+        const struct kernel_key key = last_key(&gemm, kernels[i / 8], NULL);
+        ck_assert(kernel_key_equal(&key, &first));
+    }
 }
 
 TEST(a_full_plan_is_an_error)
