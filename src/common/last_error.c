@@ -13,9 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MESSAGE_BYTES 512u
-
-/* The calling thread's buffer of MESSAGE_BYTES, or NULL before its first
+/* The calling thread's buffer of LAST_ERROR_BYTES, or NULL before its first
  * message. It is freed when the thread ends. */
 static THREAD_LOCAL char *buffer;
 /* The last message: `buffer`, a static text, or NULL. */
@@ -40,7 +38,7 @@ static void buffer_allocate(void)
 {
     pthread_once(&once, key_make);
     if (key_made)
-        buffer = malloc(MESSAGE_BYTES);
+        buffer = malloc(LAST_ERROR_BYTES);
     if (buffer != NULL && pthread_setspecific(key, buffer) != 0) {
         free(buffer);
         buffer = NULL;
@@ -61,7 +59,7 @@ enum tandem_status last_error_set(enum tandem_status status, const char *format,
     }
     host = locale_guard_enter();
     va_start(arguments, format);
-    vsnprintf(buffer, MESSAGE_BYTES, format, arguments);
+    vsnprintf(buffer, LAST_ERROR_BYTES, format, arguments);
     va_end(arguments);
     locale_guard_leave(host);
     message = buffer;

@@ -6,7 +6,11 @@
 
 #include <tandem/backend.h>
 
-/* Sets the message, truncated to 511 bytes, and returns `status`. If there is
+/* Bytes of the message that a thread keeps until it ends. An unusual number, by
+ * which tests that count memory recognise it. */
+#define LAST_ERROR_BYTES 509u
+
+/* Sets the message, truncated to 508 bytes, and returns `status`. If there is
  * no memory for the thread's first message, the message says so. */
 enum tandem_status last_error_set(enum tandem_status status, const char *format,
                                   ...) __attribute__((format(printf, 2, 3)));

@@ -100,7 +100,7 @@ static const struct conv_form forms[] = {
      * one output. */
     DENSE_FORM(SOME, S(1, 9, 23, 29), 20, 1, {1, 1}, {{1, 1}, {1, 1}}),
     DENSE_FORM(SOME, S(1, 9, 32, 32), 20, 1, {1, 1}, {{1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(2, 20, 1, 1), 30, 1, {1, 1}, {{1, 1}, {1, 1}}),
+    DENSE_FORM(ALWAYS, S(2, 20, 1, 1), 30, 1, {1, 1}, {{1, 1}, {1, 1}}),
     /* Layouts. */
     FORM(ALWAYS, S(2, 10, 9, 10), 12, 1, {3, 3},
          {{2, 1}, {1, 1}, {1, 1}, {1, 0}}, PERMUTED, PERMUTED, PERMUTED),

@@ -46,6 +46,8 @@ void heap_print(void)
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/last_error.h"
+
 /* The names of glibc's own functions for a replacement of malloc. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
@@ -140,7 +142,8 @@ static void *block_add(void *memory, size_t bytes, const void *caller)
 {
     struct block **bucket = bucket_of(memory), *block;
 
-    if (!memory || !watched(caller))
+    /* A thread keeps its error message until it ends, at an unknown time. */
+    if (!memory || bytes == LAST_ERROR_BYTES || !watched(caller))
         return memory;
     pthread_mutex_lock(&mutex);
     block = unused;
