@@ -48,7 +48,7 @@ void activation_fill(float *out, const struct tandem_gemm *gemm);
  * `a` and `b`.  The second function also sets the activation of kernels that
  * store only partial sums. */
 void gemm_key_set_activation(struct kernel_key *key,
-                               const struct tandem_gemm *gemm);
+                             const struct tandem_gemm *gemm);
 void kernel_key_set_types(struct kernel_key *key,
                           const struct tandem_gemm *gemm);
 /* Macros for the dtype of `c`, and of `a` and `b`; the argument is the operand.
