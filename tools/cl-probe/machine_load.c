@@ -86,6 +86,9 @@ static struct cpu_time cpu_time_now(void)
         double t[8] = {0};
         unsigned cpu;
 
+        /* The first line is that of all CPUs, without a number. */
+        if (strncmp(line, "cpu ", 4) == 0)
+            continue;
         if (sscanf(line, "cpu%u %lf %lf %lf %lf %lf %lf %lf %lf", &cpu, &t[0],
                    &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 5 ||
             cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &set))
