@@ -135,6 +135,16 @@ static bool texts_contain(const json_t *texts, const char *text)
     return false;
 }
 
+/* Returns true if the earlier values of a part stay in the profile. */
+static bool part_is_kept(const struct save_run *run, const char *part)
+{
+    if (strcmp(part, PART_SCALARS) == 0)
+        return texts_contain(run->kept, "launch");
+    if (strcmp(part, PART_TUNING) == 0)
+        return json_object_size(json_object_get(run->earlier, "tuning")) > 0;
+    return texts_contain(run->kept, part);
+}
+
 static void save_note(struct save_run *run, const char *key, const char *text)
 {
     costs_check(run, tandem_profile_set_note(run->profile, key, text));
@@ -159,7 +169,7 @@ static void save_notes(struct save_run *run)
     for (size_t i = 0; i < json_array_size(missing); i++) {
         const char *part = json_string_value(json_array_get(missing, i));
 
-        if (!texts_contain(run->kept, part))
+        if (!part_is_kept(run, part))
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s",
                      text[0] != '\0' ? ", " : "", part);
     }
