@@ -90,7 +90,7 @@ static const char help[] =
     "                     device, not a minute; compilers take longer\n"
     "  --wait=S           with --calibrate: seconds to wait for a quiet\n"
     "                     machine (10)\n"
-    "  --replace          with --calibrate: keep nothing of the earlier\n"
+    "  --replace          with --calibrate: keep no costs of the earlier\n"
     "                     profile, even if it is better\n"
     "  --tune             search for faster parameters of matrix products and\n"
     "                     keep them in the profile, as they are found\n"
