@@ -111,7 +111,7 @@ static bool option_parse(int option, struct options *options)
     }
 }
 
-/* What is wrong with an option's value. */
+/* Prints what is wrong with an option's value. */
 static void value_complain(int option, const char *name)
 {
     fprintf(stderr, "digits: '%s' is no value for --%s: ", optarg, name);

@@ -5,7 +5,7 @@
 
 #include "adapters/onnxruntime/graph.h"
 
-/* What an open axis belongs to. */
+/* The kind of tensor that has an open axis. */
 enum axis_kind { AXIS_OF_SEQUENCE, AXIS_OF_IMAGE, AXIS_OF_VOLUME, AXIS_KINDS };
 
 /* One guess for everything that the model leaves open. */

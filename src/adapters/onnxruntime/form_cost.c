@@ -86,10 +86,10 @@ static enum tandem_status add_steps(const struct execution *query,
         const enum tandem_status status =
             explain_step(query, options, i, &explanation);
 
-        if (status != TANDEM_OK) {
+        if (status == TANDEM_INVALID_ARGUMENT || status == TANDEM_UNSUPPORTED)
             *out_invalid = query->form->steps[i].node;
+        if (status != TANDEM_OK)
             return status;
-        }
         add_step(&explanation, times);
     }
     return TANDEM_OK;

@@ -265,13 +265,14 @@ static void plugin_load(struct tandem_context *context, int directory,
 static bool is_plugin_wanted(const char *file, void *user)
 {
     struct plugin_search *search = user;
-    const char *list = search->context->backends_option, *name = file + 7;
+    const char *list = search->context->backends_option, *name;
     const size_t file_length = strlen(file), used = strlen(search->found);
     size_t length;
 
     if (strncmp(file, "tandem-", 7) != 0 || file_length <= 10 ||
         strcmp(file + file_length - 3, ".so") != 0)
         return false;
+    name = file + 7;
     length = file_length - 10;
     if (!list_contains(search->found, name, length) &&
         used + length + 2 <= sizeof(search->found))

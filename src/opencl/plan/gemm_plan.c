@@ -93,8 +93,8 @@ static uint32_t define_unroll(const struct define_input *in)
     return item_m(in->key) * item_n(in->key) >= 128 ? 2 : 4;
 }
 
-/* Only NVIDIA's compiler has registers for the inputs of four steps of the
- * largest tiles, which have the most totals in memory. */
+/* Four steps at once for the largest tiles, which have the most totals in
+ * memory. With more than one, LLVM spills registers on AMD GPUs. */
 static uint32_t define_steps_at_once(const struct define_input *in)
 {
     bool large = item_m(in->key) * item_n(in->key) >= 128;
