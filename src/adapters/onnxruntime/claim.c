@@ -162,8 +162,9 @@ static void drop_failures(struct runtime *runtime,
 }
 
 /* Finds the first sizes at which all nodes can run and no tensor becomes empty.
- * If no sizes are like this, takes those at which most nodes can run, and leaves
- * the other nodes to ONNX Runtime.  Returns false if memory is exhausted. */
+ * If no sizes are like this, takes those at which most nodes can run, and
+ * leaves the other nodes to ONNX Runtime.  Returns false if memory is exhausted.
+ */
 static bool model_shapes_find(struct runtime *runtime,
                               const struct provider_options *options,
                               struct graph *graph, struct model_shapes *out)
