@@ -163,7 +163,7 @@ static void drop_failures(struct runtime *runtime,
 
 /* Finds the first sizes at which all nodes can run and no tensor becomes empty.
  * If no sizes are like this, takes those at which most nodes can run, and
- * leaves the other nodes to ONNX Runtime.  Returns false if memory is exhausted.
+ * leaves the other nodes to ONNX Runtime.  Returns false if there is no memory.
  */
 static bool model_shapes_find(struct runtime *runtime,
                               const struct provider_options *options,
