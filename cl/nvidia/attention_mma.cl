@@ -39,6 +39,12 @@
 #define WIDTH (WIDTH_BLOCKS * 32)
 #define VALUE_WIDTH (VALUE_BLOCKS * 32)
 #define KEYS 64
+/* 1 if the scale of the scores cannot include the factor LOG2_E. */
+#if HAS_SOFTCAP || MASK
+#define SCALES_TWICE 1
+#else
+#define SCALES_TWICE 0
+#endif
 /* Scores and results are in blocks of 8 columns. */
 #define KEY_BLOCKS (KEYS / 8)
 #define OUT_BLOCKS (VALUE_WIDTH / 8)
@@ -209,7 +215,7 @@ INLINE void scores_mask(float (*score)[4], const struct item_queries *of,
 #if HAS_SOFTCAP
     const float inverse = 1.0f / p->softcap;
 #endif
-    const float scale = p->scale * (HAS_SOFTCAP || MASK != 0 ? 1.0f : LOG2_E);
+    const float scale = p->scale * (SCALES_TWICE ? 1.0f : LOG2_E);
     REPEAT (n, KEY_BLOCKS)
         REPEAT (e, 4) {
             float x = score[n][e] * scale;
@@ -226,7 +232,7 @@ INLINE void scores_mask(float (*score)[4], const struct item_queries *of,
             x = entry != -INFINITY ? x + entry : -INFINITY;
 #endif
 #endif
-            score[n][e] = HAS_SOFTCAP || MASK != 0 ? x * LOG2_E : x;
+            score[n][e] = SCALES_TWICE ? x * LOG2_E : x;
         }
     if (ends)
         REPEAT (n, KEY_BLOCKS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by check-amd and check-intel. They set `few` and `all`, the targets of a short
-# and of a full run, and define
+# Sourced by the scripts check-* of this directory. They set `few` and `all`, the targets
+# of a short and of a full run, and define
 #
 #     kernels TARGET UNIT OPTION...
 #
