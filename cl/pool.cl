@@ -168,8 +168,10 @@ INLINE float scaled_sum(__global const float *plane, const offset_t *start,
         offset_t x = start[0] + (offset_t)(n % columns) * DILATION(0);
         offset_t y = start_y + (offset_t)(n / columns % rows) * DILATION(1);
         offset_t z = start[2] + (offset_t)(n / columns / rows) * DILATION(2);
-        if (IS_INSIDE(x, 0) && IS_INSIDE(y, 1) &&
-            (SQUARE_WINDOW || IS_INSIDE(z, 2))) {
+        bool is_inside = IS_INSIDE(x, 0) && IS_INSIDE(y, 1);
+        if (SQUARE_WINDOW == 0)
+            is_inside = is_inside && IS_INSIDE(z, 2);
+        if (is_inside) {
             float value = plane[x * (offset_t)p->in_strides[0] +
                                 y * (offset_t)p->in_strides[1] +
                                 z * (offset_t)p->in_strides[2]];

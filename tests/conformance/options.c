@@ -51,6 +51,8 @@ static void usage_print(void)
         "      --list              print the cases and run none\n"
         "      --json              one JSON object a line for each case\n"
         "  -v, --verbose           one line for each case\n"
+        "      --log               print all messages of the plugin, not only "
+        "warnings\n"
         "  -h, --help              this text\n"
         "  -V, --version           the version\n\n"
         "Exit status: 0 no case failed and at least one passed, 1 a case "
@@ -134,7 +136,8 @@ enum long_option {
     OPTION_BLOCK,
     OPTION_COMPARE,
     OPTION_LIST,
-    OPTION_JSON
+    OPTION_JSON,
+    OPTION_LOG
 };
 
 static const struct option long_options[] = {
@@ -152,6 +155,7 @@ static const struct option long_options[] = {
     {"compare", required_argument, NULL, OPTION_COMPARE},
     {"list", no_argument, NULL, OPTION_LIST},
     {"json", no_argument, NULL, OPTION_JSON},
+    {"log", no_argument, NULL, OPTION_LOG},
     {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -203,6 +207,9 @@ static bool option_take(struct suite_options *options, int option)
         return true;
     case OPTION_JSON:
         options->json = true;
+        return true;
+    case OPTION_LOG:
+        options->log = true;
         return true;
     case 'v':
         options->verbose = true;

@@ -251,20 +251,26 @@ bool expect(struct suite *suite, enum tandem_status got,
 }
 
 /*
- * A warning is not a failure, but it may explain a later one in the report,
- * for example that a kernel was disabled and another one was tested.
+ * Prints warnings, and with --log all messages. A warning is not a failure, but
+ * it may explain a later one in the report, for example that a kernel was
+ * disabled and another one was tested.
  */
-static void warning_print(void *user, enum tandem_log_level level,
+static void message_print(void *user, enum tandem_log_level level,
                           const char *message)
 {
+    static const char *const levels[] = {"error", "warning", "info"};
     const struct suite *suite = user;
 
     /* Each worker opens the device, and would print the same. */
     if (suite->worker != NULL && !suite->worker->is_first &&
         suite->group[0] == '\0')
         return;
-    if (level <= TANDEM_LOG_WARNING)
-        fprintf(stderr, "warning: %s\n", message);
+    if (level <= TANDEM_LOG_WARNING || suite->options->log)
+        fprintf(stderr, "%s: %s\n",
+                level >= TANDEM_LOG_ERROR && level <= TANDEM_LOG_INFO
+                    ? levels[level - TANDEM_LOG_ERROR]
+                    : "debug",
+                message);
 }
 
 enum tandem_status suite_open(struct suite *suite, const char *key,
@@ -278,7 +284,7 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
     struct tandem_open_options open = {.struct_size = sizeof(open),
                                        .keys = keys,
                                        .values = values,
-                                       .log = warning_print,
+                                       .log = message_print,
                                        .log_user = suite};
 
     for (uint32_t i = 0; i < count; i++) {

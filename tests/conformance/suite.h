@@ -44,6 +44,7 @@ struct suite_options {
     bool operators; /* Only the operators, not the other groups. */
     /* A buffer ends directly after the operand's last element. */
     bool exact_buffers;
+    bool log; /* Print all messages of the plugin, not only warnings. */
     /* If not 0, this number of random calls is made and nothing else. */
     uint64_t random_calls, first_call, block_calls;
     const char *compare; /* The path of another plugin for them, or NULL. */

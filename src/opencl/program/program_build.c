@@ -36,6 +36,35 @@ struct program {
 
 /* ---- one build ---- */
 
+/* Returns the text without leading white space. */
+static const char *text_trim(const char *text)
+{
+    return text + strspn(text, " \t\r\n");
+}
+
+/* Logs the text that the compiler wrote about a program that it built, such as
+ * warnings.  NVIDIA's compiler always writes a newline. */
+static void build_log_report(struct tandem_device *device, cl_program program,
+                             const struct kernel_source *text)
+{
+    size_t bytes = 0;
+    if (device->log == NULL)
+        return;
+    clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
+                          0, NULL, &bytes);
+    /* OpenCL copies nothing to a buffer that is too small for the log. */
+    char *log = bytes != 0 ? calloc(1, bytes + 1) : NULL;
+    if (log == NULL)
+        return;
+    clGetProgramBuildInfo(program, device->hardware->id, CL_PROGRAM_BUILD_LOG,
+                          bytes, log, NULL);
+    const char *trimmed = text_trim(log);
+    if (*trimmed != '\0')
+        device_log(device, TANDEM_LOG_DEBUG, "the compiler says of %s: %.800s",
+                   text->kernel->file, trimmed);
+    free(log);
+}
+
 static enum tandem_status build_failed(struct tandem_device *device,
                                        cl_program program,
                                        const struct kernel_source *text,
@@ -84,6 +113,7 @@ static enum tandem_status build_once(struct tandem_device *device,
     device_log(device, TANDEM_LOG_DEBUG, "built %s in %.0f ms: %s",
                text->kernel->file, (double)(monotonic_ns() - start_ns) / 1e6,
                text->options);
+    build_log_report(device, program, text);
     *out_program = program;
     return TANDEM_OK;
 }
