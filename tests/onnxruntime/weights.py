@@ -320,7 +320,8 @@ def file_is_found(arguments):
 
 
 BYTES = WIDTH * WIDTH * 4
-# Weights whose place in the file is unusual or wrong.
+# Weights whose place in the file is unusual or wrong.  %s stands for the
+# directory above that of the model.
 PLACES = {
     'the first': {},
     'the second': {'offset': BYTES},
@@ -342,7 +343,14 @@ PLACES = {
     'no name': {'location': ''},
     'through a directory': {'location': 'directory/../weights.bin'},
     'symbolic link': {'location': 'link'},
-    'other directory': {'location': '../../../../../../../../etc/passwd'},
+    'link to another directory': {'location': 'outward_link'},
+    'other directory': {'location': '../other/weights.bin'},
+    'other directory, second': {'location': '../other/weights.bin',
+                                'offset': BYTES},
+    'absolute path': {'location': '%s/other/weights.bin'},
+    'absolute path of the model': {'location': '%s/model/weights.bin'},
+    'small file elsewhere': {
+        'location': '../../../../../../../../etc/passwd'},
     'memory of the process': {'location': '../../../../../../proc/self/mem'},
     'negative shape': {'shape': (-WIDTH, -WIDTH)},
     'empty shape': {'shape': (WIDTH, 0), 'bytes_': 0},
@@ -361,16 +369,26 @@ def outcome(make_session):
 def places_in_a_file(arguments):
     """Wrong places are errors of the CPU provider, too, and the message names
     the weight or what is wrong; other places are read."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as above:
+        folder, other = (os.path.join(above, name)
+                         for name in ('model', 'other'))
+        os.mkdir(folder)
+        os.mkdir(other)
         path = write_external(folder, layers=2)
+        os.link(os.path.join(folder, 'weights.bin'),
+                os.path.join(other, 'weights.bin'))
         for name, shift in (('empty', 0), ('shifted1', 1), ('shifted6', 6)):
             with open(os.path.join(folder, name), 'wb') as file:
                 file.write(bytes(shift))
                 file.write(layer(0).tobytes() if shift else b'')
         os.mkdir(os.path.join(folder, 'directory'))
         os.symlink('weights.bin', os.path.join(folder, 'link'))
+        os.symlink('../other/weights.bin',
+                   os.path.join(folder, 'outward_link'))
         for name, place in PLACES.items():
-            weight = external_weight('w0', **{'offset': 0, **place})
+            weight = external_weight('w0', **{
+                'offset': 0, **place, 'location': place.get(
+                    'location', 'weights.bin').replace('%s', above)})
             onnx.save(layers_model([weight]), path)
             expected = outcome(lambda: provider.cpu_session(path))
             actual = outcome(lambda: provider.session(path, arguments.device,
