@@ -5,8 +5,8 @@
  * the keys of one split. It visits TILE_KEYS keys at a time:
  * - LANES work-items compute the score of a key. Each of them multiplies every
  *   LANES-th vec4 of the key.
- * - Each work-item masks the scores of one key and turns them into weights
- *   e^(score - largest score so far).
+ * - The work-items share the rows: each masks the scores of a row's keys and
+ *   turns them into weights e^(score - largest score so far).
  * - Each work-item adds up the weighted values of VALUE_SLOTS-th keys in one
  *   vec4 of columns.
  * The result of a split is its sums of weighted values, its largest score and
@@ -46,9 +46,11 @@
 #if SHUFFLE == 1
 #define STEPS_AT_ONCE 4
 #define VALUES_AT_ONCE 8
+#define WEIGHTS_AT_ONCE 2
 #else
 #define STEPS_AT_ONCE 1
 #define VALUES_AT_ONCE 4
+#define WEIGHTS_AT_ONCE 1
 #endif
 #define SLOTS (GROUP_SIZE / LANES)
 #define TILE_KEYS GROUP_SIZE
@@ -134,6 +136,45 @@ INLINE float inverse_of(float total)
 }
 
 #ifdef BUILD_attention_split
+#define SUMS (KEYS_AT_ONCE * ROWS)
+#if SHUFFLE == 1
+/* Exchanges sums with the work-item at lane ^ mask. If there are several sums,
+ * each of the two work-items keeps the totals of half of them. */
+INLINE void sums_exchange(float *sum, uint count, uint lane, uint mask)
+{
+    const bool upper = (lane & mask) != 0;
+    if (count <= 1)
+        sum[0] += shuffle_xor(sum[0], mask);
+    REPEAT (i, count / 2) {
+        const float first = sum[i], second = sum[i + count / 2];
+        sum[i] =
+            (upper ? second : first) + shuffle_xor(upper ? first : second, mask);
+    }
+}
+
+/* Adds up the partial sums of LANES work-items and stores the totals in
+ * `scores`. */
+INLINE void sums_store(__local float *scores, float *sum, uint lane, uint key)
+{
+    sums_exchange(sum, SUMS, lane, 4);
+    sums_exchange(sum, SUMS / 2, lane, 2);
+    sums_exchange(sum, SUMS / 4, lane, 1);
+    if (SUMS < LANES && lane % (LANES / min(SUMS, LANES)) != 0)
+        return;
+    REPEAT (i, (SUMS + LANES - 1) / LANES) {
+        const uint at = lane * SUMS / LANES + i;
+        scores[at % ROWS * TILE_KEYS + key + at / ROWS * SLOTS] = sum[i];
+    }
+}
+#else
+INLINE void sums_store(__local float *scores, float *sum, uint lane, uint key)
+{
+    REPEAT (i, SUMS)
+        scores[(i % ROWS * TILE_KEYS + key + i / ROWS * SLOTS) * LANES + lane] =
+            sum[i];
+}
+#endif
+
 /* Stores in `scores` the products of all rows and TILE_KEYS keys from `first`
  * on. Without shuffles, these are LANES partial sums of each product. */
 INLINE void scores_compute(__local float *scores,
@@ -144,15 +185,15 @@ INLINE void scores_compute(__local float *scores,
     const uint lane = get_local_id(0) % LANES, slot = get_local_id(0) / LANES;
     const uint last = max(p->keys, 1u) - 1;
     const long stride = p->k_strides[0];
+#pragma unroll 1
     for (uint base = slot; base < TILE_KEYS; base += SLOTS * KEYS_AT_ONCE) {
-        float sum[KEYS_AT_ONCE][ROWS];
+        float sum[SUMS];
         __global const float *from[KEYS_AT_ONCE];
-        REPEAT (i, KEYS_AT_ONCE) {
+        REPEAT (i, KEYS_AT_ONCE)
             from[i] = k + (long)min(first + base + i * SLOTS, last) *
                               p->k_strides[1];
-            REPEAT (r, ROWS)
-                sum[i][r] = 0.0f;
-        }
+        REPEAT (i, SUMS)
+            sum[i] = 0.0f;
 #pragma unroll STEPS_AT_ONCE
         for (uint step = 0; step < WIDTH_VEC4 / LANES; ++step) {
             const uint x = step * LANES + lane;
@@ -162,35 +203,70 @@ INLINE void scores_compute(__local float *scores,
             REPEAT (r, ROWS) {
                 const float4 own = q_rows[r][x];
                 REPEAT (i, KEYS_AT_ONCE) {
-                    sum[i][r] = fma(own.s0, key[i].s0, sum[i][r]);
-                    sum[i][r] = fma(own.s1, key[i].s1, sum[i][r]);
-                    sum[i][r] = fma(own.s2, key[i].s2, sum[i][r]);
-                    sum[i][r] = fma(own.s3, key[i].s3, sum[i][r]);
+                    float own_sum = sum[i * ROWS + r];
+                    own_sum = fma(own.s0, key[i].s0, own_sum);
+                    own_sum = fma(own.s1, key[i].s1, own_sum);
+                    own_sum = fma(own.s2, key[i].s2, own_sum);
+                    sum[i * ROWS + r] = fma(own.s3, key[i].s3, own_sum);
                 }
             }
         }
-        REPEAT (i, KEYS_AT_ONCE)
-            REPEAT (r, ROWS) {
-                const uint at = r * TILE_KEYS + base + i * SLOTS;
-#if SHUFFLE == 1
-                for (uint mask = LANES / 2; mask > 0; mask /= 2)
-                    sum[i][r] += shuffle_xor(sum[i][r], mask);
-                if (lane == 0)
-                    scores[at] = sum[i][r];
-#else
-                scores[at * LANES + lane] = sum[i][r];
-#endif
-            }
+        sums_store(scores, sum, lane, base);
     }
 }
 
-INLINE float score_read(__local const float *scores, uint row, uint key)
-{
+/* The score of a key, of which each work-item reads and writes its own. */
 #if SHUFFLE == 1
-    return scores[row * TILE_KEYS + key];
+#define SCORE(row, key) scores[(row) * TILE_KEYS + (key)]
+#define SCORE_READ(row, key) SCORE(row, key)
 #else
-    return sum4(((__local const float4 *)scores)[row * TILE_KEYS + key]);
+#define SCORE(row, key) scores[((row) * TILE_KEYS + (key)) * LANES]
+#define SCORE_READ(row, key)                                                   \
+    sum4(*(__local const float4 *)&SCORE(row, key))
 #endif
+
+/* The row whose weights a work-item makes, and the state of this row: the
+ * largest score so far, and the sum of the work-item's weights. */
+struct row_weights {
+    struct attention_row at;
+    uint row, lane;
+    float largest, total;
+};
+#define ROW_LANES (GROUP_SIZE / ROWS)
+
+/* Turns the scores of a tile into weights. Stores the factor that earlier
+ * weights of each row get in `factors`. */
+INLINE void weights_make(struct row_weights *of,
+                         __local float (*weights)[ROWS], __local float *factors,
+                         __local float *scores, __local float *maxima,
+                         __global const MASK_T *mask, uint first,
+                         const struct attention_params *p)
+{
+    float next = of->largest;
+#pragma unroll WEIGHTS_AT_ONCE
+    for (uint i = 0; i < ROWS; ++i) {
+        const uint key = i * ROW_LANES + of->lane;
+        const float score = score_mask(SCORE_READ(of->row, key), of->at.query,
+                                       first + key, mask, p);
+        SCORE(of->row, key) = score;
+        next = fmax(next, score);
+    }
+    next = lanes_max(next, maxima, ROW_LANES, 1);
+    /* All keys so far may be masked. */
+    const float base = next == -INFINITY ? 0.0f : next;
+    const float factor = next == -INFINITY ? 1.0f : exp(of->largest - base);
+    float total = of->total * factor;
+#pragma unroll WEIGHTS_AT_ONCE
+    for (uint i = 0; i < ROWS; ++i) {
+        const uint key = i * ROW_LANES + of->lane;
+        const float weight = exp(SCORE(of->row, key) - base);
+        weights[key][of->row] = weight;
+        total += weight;
+    }
+    if (of->lane == 0)
+        factors[of->row] = factor;
+    of->total = total;
+    of->largest = next;
 }
 
 #define Q_ROW(at)                                                              \
@@ -207,8 +283,9 @@ KERNEL void attention_split(__global float *out, __global float *partial,
     /* Scores, later the sums of one row. */
     __local float4 shared[SHUFFLE == 1 ? (ROWS + 3) / 4 * GROUP_SIZE
                                        : ROWS * GROUP_SIZE];
-    __local float weights[ROWS][TILE_KEYS];
-    __local float maxima[ROWS][GROUP_SIZE];
+    __local float weights[TILE_KEYS][ROWS] __attribute__((aligned(16)));
+    __local float maxima[GROUP_SIZE], factors[ROWS];
+    __local float2 states[ROWS];
     const uint id = get_local_id(0);
     uint index = (uint)get_group_id(0);
     uint rest = index / max(p.splits, 1u);
@@ -226,47 +303,33 @@ KERNEL void attention_split(__global float *out, __global float *partial,
          (long)key_head * p.k_strides[2];
     v += (long)p.v_offset + (long)image * p.v_strides[3] +
          (long)key_head * p.v_strides[2];
-    float total[ROWS], largest[ROWS];
-    float4 sum[ROWS];
-    REPEAT (r, ROWS) {
+#pragma unroll 1
+    for (uint i = id; i < ROWS * WIDTH_VEC4; i += GROUP_SIZE) {
         const struct attention_row at =
-            row_at(first_row + r, image, key_head, &p);
-        for (uint x = id; x < WIDTH_VEC4; x += GROUP_SIZE)
-            q_rows[r][x] =
-                load_scalars(Q_ROW(at), x * 4, p.width, p.q_strides[0]);
-        total[r] = 0.0f;
-        largest[r] = -INFINITY;
-        sum[r] = 0.0f;
+            row_at(first_row + i / WIDTH_VEC4, image, key_head, &p);
+        q_rows[i / WIDTH_VEC4][i % WIDTH_VEC4] = load_scalars(
+            Q_ROW(at), i % WIDTH_VEC4 * 4, p.width, p.q_strides[0]);
     }
+    struct row_weights of = {.row = id / ROW_LANES, .lane = id % ROW_LANES};
+    of.at = row_at(first_row + of.row, image, key_head, &p);
+    of.largest = -INFINITY;
+    of.total = 0.0f;
+#if MASK != 0
+    mask += (long)p.mask_offset + (long)image * p.mask_strides[3] +
+            (long)of.at.head * p.mask_strides[2];
+#endif
+    float4 sum[ROWS];
+    REPEAT (r, ROWS)
+        sum[r] = 0.0f;
     for (uint first = begin; first < end; first += TILE_KEYS) {
         barrier(CLK_LOCAL_MEM_FENCE);
         scores_compute((__local float *)shared, q_rows, k, first, &p);
         barrier(CLK_LOCAL_MEM_FENCE);
-        REPEAT (r, ROWS) {
-            const struct attention_row at =
-                row_at(first_row + r, image, key_head, &p);
-            const float score = score_mask(
-                score_read((__local const float *)shared, r, id), at.query,
-                first + id,
-#if MASK != 0
-                mask + (long)p.mask_offset + (long)image * p.mask_strides[3] +
-                    (long)at.head * p.mask_strides[2],
-#else
-                mask,
-#endif
-                &p);
-            const float next =
-                fmax(largest[r], lanes_max(score, maxima[r], GROUP_SIZE, 1));
-            /* All keys so far may be masked. */
-            const bool any = next != -INFINITY;
-            const float factor = any ? exp(largest[r] - next) : 1.0f;
-            const float weight = any ? exp(score - next) : 0.0f;
-            weights[r][id] = weight;
-            total[r] = fma(total[r], factor, weight);
-            sum[r] *= factor;
-            largest[r] = next;
-        }
+        weights_make(&of, weights, factors, (__local float *)shared, maxima,
+                     mask, first, &p);
         barrier(CLK_LOCAL_MEM_FENCE);
+        REPEAT (r, ROWS)
+            sum[r] *= factors[r];
 #pragma unroll VALUES_AT_ONCE
         for (uint i = 0; i < TILE_KEYS / VALUE_SLOTS; ++i) {
             const uint key = i * VALUE_SLOTS + value_slot;
@@ -274,29 +337,35 @@ KERNEL void attention_split(__global float *out, __global float *partial,
                 VALUE_LOAD(v + (long)min(first + key, last) * p.v_strides[1],
                            column, p.value_width, p.v_strides[0]);
             REPEAT (r, ROWS)
-                sum[r] = fma((float4)(weights[r][key]), x, sum[r]);
+                sum[r] = fma((float4)(weights[key][r]), x, sum[r]);
         }
     }
 
-    REPEAT (r, ROWS) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const float all = lanes_sum(of.total, maxima, ROW_LANES, 1);
+    if (of.lane == 0)
+        states[of.row] = (float2)(of.largest, all);
+    FOR_EACH_PART (row, ROWS) {
         const struct attention_row at =
-            row_at(first_row + r, image, key_head, &p);
+            row_at(first_row + row, image, key_head, &p);
         barrier(CLK_LOCAL_MEM_FENCE);
-        shared[id] = sum[r];
-        const float all = lanes_sum(total[r], maxima[r], GROUP_SIZE, 1);
+        REPEAT_PART (row, r, ROWS)
+            shared[id] = sum[r];
         barrier(CLK_LOCAL_MEM_FENCE);
-        float4 x = sum[r];
+        float4 x = shared[id % VALUE_LANES];
+#pragma unroll 4
         for (uint i = 1; i < VALUE_SLOTS; ++i)
             x += shared[id % VALUE_LANES + i * VALUE_LANES];
         if (value_slot == 0 && at.exists) {
-            const ulong row = at.index * p.splits + split;
+            const ulong to = at.index * p.splits + split;
+            const float2 state = states[row];
             if (p.splits == 1)
-                store_columns(out, x * inverse_of(all), column, &at, image, &p);
+                store_columns(out, x * inverse_of(state.s1), column, &at, image,
+                              &p);
             else
-                ((__global float4 *)partial)[row * VALUE_LANES + id] = x;
+                ((__global float4 *)partial)[to * VALUE_LANES + id] = x;
             if (p.splits > 1 && id == 0)
-                ((__global float2 *)(partial + p.state_offset))[row] =
-                    (float2)(largest[r], all);
+                ((__global float2 *)(partial + p.state_offset))[to] = state;
         }
     }
 }

@@ -58,6 +58,18 @@ typedef int offset_t;
 /* An unrolled loop over i from 0 to count - 1. */
 #define REPEAT(i, count)                                                       \
     _Pragma("unroll") for (uint i = 0; i < (count); ++i)
+/* A loop over parts of an array that is in registers, which must have constant
+ * indices. FOR_EACH_PART(part, count) begins a loop that is not unrolled. In
+ * it, REPEAT_PART(part, i, count) executes a statement with i as a constant
+ * that equals `part`. Only this statement is repeated, because compilers need
+ * long for long code. (They would replace i if it were compared with `part`.)
+ */
+#define FOR_EACH_PART(part, count)                                             \
+    _Pragma("unroll 1") for (uint part = 0, part##_bit = 1; part < (count);    \
+                             ++part, part##_bit <<= 1)
+#define REPEAT_PART(part, i, count)                                            \
+    REPEAT (i, count)                                                          \
+        if (part##_bit >> i & 1u)
 /* Forces inlining. Without this attribute, Intel's compiler does not inline a
  * function that several kernels of a file use, and each call needs a stack. */
 #define INLINE __attribute__((always_inline)) static inline

@@ -38,19 +38,6 @@ INLINE float epilogue(float sum, float old, float bias,
     return ACTIVATION(x + bias, p->activation[0], p->activation[1]);
 }
 
-/* A loop over parts of an array that is in registers, which must have constant
- * indices. FOR_EACH_PART(part, count) begins a loop that is not unrolled. In
- * it, REPEAT_PART(part, i, count) executes a statement with i as a constant
- * that equals `part`. Only this statement is repeated, because compilers need
- * long for long code. (They would replace i if it were compared with `part`.)
- */
-#define FOR_EACH_PART(part, count)                                             \
-    _Pragma("unroll 1") for (uint part = 0, part##_bit = 1; part < (count);    \
-                             ++part, part##_bit <<= 1)
-#define REPEAT_PART(part, i, count)                                            \
-    REPEAT (i, count)                                                          \
-        if (part##_bit >> i & 1u)
-
 /* Number of rows of tiles in a band. Work-groups that compute tiles of a band
  * run at the same time and read the same operands. */
 #define TILE_BAND 8u
