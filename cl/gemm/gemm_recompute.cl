@@ -103,6 +103,25 @@ INLINE void block_sum(float (*total)[4], __global const AB_T *a,
     }
 }
 
+/* Stores the sum of element (y, x) of the tile in c or in the partials. Unlike
+ * the other kernels, always stores single elements, to have the code of the
+ * epilogue once. */
+INLINE void sum_store(__global C_T *c, __global float *partial,
+                      __global const C_T *old, __global const C_T *bias,
+                      const struct tile *tile, uint y, uint x, float sum,
+                      const struct gemm_params *p)
+{
+    const uint row = tile->m * TILE_M + y, column = tile->n * TILE_N + x;
+    if (row >= p->m || column >= p->n)
+        return;
+    if (tile->is_split)
+        partial[p->partial_offset + (p->unsplit_tiles > 0
+                                         ? TILE_PARTIAL_OFFSET
+                                         : MATRIX_PARTIAL_OFFSET(tile))] = sum;
+    else
+        epilogue_scalar(c, old, bias, tile->batch, row, column, sum, p);
+}
+
 KERNEL void gemm_recompute(__global C_T *c, __global float *partial,
                            __global const AB_T *a, __global const AB_T *b,
                            __global const C_T *bias,
@@ -140,9 +159,8 @@ KERNEL void gemm_recompute(__global C_T *c, __global float *partial,
                 own[i * BLOCK_N + j] = sum[i][j];
         barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
-        for (uint i = id * 4; i < BLOCK_M * BLOCK_N; i += GROUP_SIZE * 4)
-            tile_store_clipped(c, partial, OLD(*p), bias, &tile,
-                               first_y + i / BLOCK_N, first_x + i % BLOCK_N,
-                               *(__local const float4 *)(shared + i), p);
+        for (uint i = id; i < BLOCK_M * BLOCK_N; i += GROUP_SIZE)
+            sum_store(c, partial, OLD(*p), bias, &tile, first_y + i / BLOCK_N,
+                      first_x + i % BLOCK_N, shared[i], p);
     }
 }
