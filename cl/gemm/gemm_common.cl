@@ -166,27 +166,6 @@ INLINE uint columns_left(uint row, uint column, const struct gemm_params *p)
     return row < p->m && column < p->n ? p->n - column : 0;
 }
 
-/* Applies the epilogue to four neighbouring sums of a row. Stores the results
- * that are inside c. Tests C_IS_VEC4 first, because the flag is the same in all
- * work-items; see epilogue_scalar_if. */
-INLINE void epilogue_clipped(__global C_T *c, __global const C_T *old,
-                             __global const C_T *bias, uint batch, uint row,
-                             uint column, float4 sum,
-                             const struct gemm_params *p)
-{
-    uint left = columns_left(row, column, p);
-    if (p->flags & C_IS_VEC4) {
-        if (left > 0)
-            epilogue_vec4(c, old, bias, batch, row, column, sum, p);
-    } else {
-#pragma unroll 1
-        for (uint e = 0; e < 4; ++e)
-            if (e < left)
-                epilogue_scalar(c, old, bias, batch, row, column + e,
-                                ELEMENT(sum, e), p);
-    }
-}
-
 #ifdef TILE_M
 /* Returns true if work-items store the sums of a tile as vectors of four
  * elements, or false if neighbouring work-items store neighbouring elements. */

@@ -234,12 +234,6 @@ DECLARE_KERNEL_SOURCE(split_k_fixup);
 static const struct kernel_info fixup = {
     KERNEL_SOURCE(split_k_fixup), .function = "split_k_fixup",
     .defines = fixup_defines, .param_bytes = sizeof(struct gemm_params)};
-static const struct kernel_info fixup_lanes = {
-    KERNEL_SOURCE(split_k_fixup), .function = "split_k_fixup_lanes",
-    .defines = fixup_defines, .param_bytes = sizeof(struct gemm_params)};
-static const struct kernel_info fixup_tiles = {
-    KERNEL_SOURCE(split_k_fixup), .function = "split_k_fixup_tiles",
-    .defines = fixup_defines, .param_bytes = sizeof(struct gemm_params)};
 
 /* If the result has at least this number of elements, one work-item per element
  * adds up the partial sums of the element. */
@@ -271,9 +265,7 @@ void plan_split_k_fixup(struct launch_plan *plan,
         items = (uint64_t)from->split_tiles * from->tile_m * from->tile_n / 4;
     else if (lanes_log2 == 0 && (from->flags & C_IS_VEC4) != 0)
         items = from->c_elements / 4;
-    struct kernel_key key = {.kernel = has_tiles        ? &fixup_tiles
-                                       : lanes_log2 > 0 ? &fixup_lanes
-                                                        : &fixup,
+    struct kernel_key key = {.kernel = &fixup,
                              .group_log2 = group_log2,
                              .index_64bit = from->c_elements > MAX_32BIT_INDEX};
     kernel_key_set_types(&key, gemm);

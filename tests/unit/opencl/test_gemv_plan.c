@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "support/test_list.h"
+#include "opencl/plan/gemm_params.h"
 #include "selection_helpers.h"
 
 static void start(uint32_t units, uint32_t group_limit)
@@ -130,6 +131,15 @@ static const char *kernel_of(const struct launch_plan *plan, uint32_t step)
     return plan->step[step].key.kernel->function;
 }
 
+/* Returns log2 of the work-items that add up the partial sums of an element. */
+static uint32_t lanes_log2_of(const struct launch_plan *plan, uint32_t step)
+{
+    const struct gemm_params *params =
+        (const struct gemm_params *)plan->step[step].params;
+    ck_assert_str_eq(kernel_of(plan, step), "split_k_fixup");
+    return params->lanes_log2;
+}
+
 TEST(gemv_plans)
 {
     struct launch_plan plan;
@@ -138,13 +148,19 @@ TEST(gemv_plans)
               8);
     ck_assert_uint_eq(plan.step_count, 2);
     ck_assert_str_eq(kernel_of(&plan, 0), "gemv");
-    ck_assert_str_eq(kernel_of(&plan, 1), "split_k_fixup_lanes");
+    ck_assert_uint_gt(lanes_log2_of(&plan, 1), 0);
+    const struct kernel_info *fixup = plan.step[1].key.kernel;
     ck_assert_uint_ge(plan.temp_bytes, 32 * 100 * sizeof(float));
     /* Many results, or few splits, do not need the lane-parallel fixup. */
     gemm = gemm_new(16, 8192, 8192, 1);
     plan_gemm(&plan, &gemm, GEMV_16, (struct split_k){4, ALL_GEMM_TILES}, NULL,
               8);
-    ck_assert_str_eq(kernel_of(&plan, 1), "split_k_fixup");
+    ck_assert_uint_eq(lanes_log2_of(&plan, 1), 0);
+    ck_assert_ptr_eq(plan.step[1].key.kernel, fixup);
+    /* Tiles that are split along k share the kernel, too. */
+    gemm = gemm_new(512, 512, 4096, 1);
+    plan_gemm(&plan, &gemm, GEMM_SIMT_64X64, (struct split_k){4, 7}, NULL, 8);
+    ck_assert_ptr_eq(plan.step[1].key.kernel, fixup);
     gemm = gemm_new(1, 4096, 4096, 1);
     plan_gemm(&plan, &gemm, GEMV_1, NO_SPLIT, NULL, 8);
     ck_assert_uint_eq(plan.step_count, 1);
