@@ -164,6 +164,7 @@ struct open_values {
     uint64_t memory_limit_bytes; /* 0 means no limit */
     uint64_t thread_count;       /* 0 means the default */
     uint64_t blocking_timeout_ms;
+    uint64_t compile_processes;
     const char *tuning; /* JSON text; NULL means no profile */
 };
 
@@ -186,6 +187,7 @@ static enum tandem_status plain_option_parse(struct tandem_device *device,
         {"num_threads", &values->thread_count, NULL, NULL},
         {"cache_limit_bytes", &device->cache.limit_bytes, NULL, NULL},
         {"blocking_timeout_ms", &values->blocking_timeout_ms, NULL, NULL},
+        {"compile_processes", &values->compile_processes, NULL, NULL},
         {"cache_dir", NULL, NULL, &device->cache.path},
         {"system_cache_dir", NULL, NULL, &device->cache.system_path},
         {"cache_world_readable", NULL, &device->cache.world_readable, NULL},
@@ -262,6 +264,7 @@ static enum tandem_status read_options(struct tandem_device *device,
 static void device_free(struct tandem_device *device)
 {
     programs_free(device);
+    compile_pool_finish(device);
     context_release(device);
     pthread_mutex_destroy(&device->mutex);
     program_cache_close(device);
@@ -276,7 +279,9 @@ enum tandem_status device_open(uint32_t index,
                                struct tandem_device **out_device)
 {
     struct open_values values = {.blocking_timeout_ms =
-                                     DEFAULT_BLOCKING_TIMEOUT_MS};
+                                     DEFAULT_BLOCKING_TIMEOUT_MS,
+                                 .compile_processes =
+                                     COMPILE_PROCESSES_DEFAULT};
     *out_device = NULL;
     if (fork_detected())
         return last_error_set(TANDEM_DEVICE_LOST,
@@ -315,6 +320,7 @@ enum tandem_status device_open(uint32_t index,
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, values.memory_limit_bytes);
     bulk_transfer_start(&device->bulk_transfer, values.thread_count);
+    compile_pool_start(device, values.compile_processes);
     programs_init(device, &program_callbacks);
     *out_device = device;
     return TANDEM_OK;

@@ -25,6 +25,17 @@ libopencl_la_CPPFLAGS += -DTANDEM_CLBLAST_PARAMETERS
 tandem_opencl_la_LIBADD += libclblast-defaults.la $(CLBLAST_CXX_LIBS)
 endif
 
+# The plugin finds this program in its own directory.
+pluginexecdir = $(plugindir)
+pluginexec_PROGRAMS = tandem-compile
+tandem_compile_SOURCES = %D%/compile_process/main.c \
+	%D%/compile_process/compile_message.c
+tandem_compile_LDADD = $(OPENCL_LIBS)
+noinst_DATA = .libs/tandem-compile
+.libs/tandem-compile: tandem-compile$(EXEEXT)
+	@$(MKDIR_P) .libs
+	$(AM_V_GEN)ln -sf ../tandem-compile$(EXEEXT) $@
+
 %D%/plan/kernel_sources.c: $(cl_kernels) %D%/plan/embed_kernels.sh
 	@$(MKDIR_P) %D%/plan
 	$(AM_V_GEN)$(SHELL) $(srcdir)/%D%/plan/embed_kernels.sh \

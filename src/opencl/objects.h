@@ -9,6 +9,7 @@
 #include <tandem/backend.h>
 
 #include "common/handle_pool.h"
+#include "opencl/compile_process/compile_pool.h"
 #include "opencl/device/cl_api.h"
 #include "opencl/gemm/clblast_overrides.h"
 #include "opencl/gemm/gemm_selector.h"
@@ -37,6 +38,7 @@ struct tandem_device {
     tandem_log_fn log;
     void *log_user;
     struct program_cache cache;
+    struct compile_pool compile_pool;
     atomic_bool lost;
     atomic_bool must_leak; /* set if work hangs; the device is leaked */
     /* Set if the driver cannot report whether work has ended. Host memory that

@@ -36,6 +36,7 @@ libplugin_under_layer_la_SOURCES += %D%/single_fault.c
 test_programs += test-faults test-operator-faults test-bulk-transfer test-enumeration \
 	test-deferred-submission test-import test-last-group-combine \
 	test-async-error test-memory test-blocking-timeout test-compile-lock \
+	test-compile-process \
 	test-clblast-overrides test-never-completing-command
 if CPU
 test_programs += test-host-faults

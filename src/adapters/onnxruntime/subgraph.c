@@ -518,7 +518,9 @@ static bool form_is_compiled(struct subgraph *subgraph,
 }
 
 /* Returns the device for the run: the form's, or the CPU plugin's while kernels
- * for the form's device are compiled. */
+ * for the form's device are compiled. With first_run=wait, the first run starts
+ * all compilations, too, so that they run at the same time, and waits for each
+ * when it needs it. */
 static uint32_t run_device(struct subgraph *subgraph,
                            struct cached_form *cached)
 {
@@ -526,11 +528,10 @@ static uint32_t run_device(struct subgraph *subgraph,
     uint32_t cpu;
     bool compiled;
 
-    if (subgraph->options->wait_for_compilation)
-        return device;
     pthread_mutex_lock(&subgraph->mutex);
     if (!cached->compiled)
-        cached->compiled = form_is_compiled(subgraph, cached);
+        cached->compiled = form_is_compiled(subgraph, cached) ||
+                           subgraph->options->wait_for_compilation;
     compiled = cached->compiled;
     pthread_mutex_unlock(&subgraph->mutex);
     if (compiled || tandem_device_find(subgraph->runtime->context, "cpu",

@@ -79,6 +79,7 @@ static struct kernel_variant *job_pop(struct programs *programs)
         if (programs->first_job == NULL)
             programs->last_job = NULL;
         job->in_job_list = false;
+        programs->job_count--;
         if (job->state == BUILD_QUEUED)
             return job;
     }
@@ -94,6 +95,7 @@ static void job_add(struct programs *programs, struct kernel_variant *variant,
     if (variant->in_job_list)
         return;
     variant->in_job_list = true;
+    programs->job_count++;
     if (at_front || programs->first_job == NULL) {
         variant->next_job = programs->first_job;
         programs->first_job = variant;
@@ -107,17 +109,40 @@ static void job_add(struct programs *programs, struct kernel_variant *variant,
 
 /* ---- threads ---- */
 
+/* Waits until the job list changes.  If *trims is set, returns after a second at
+ * the latest, ends idle compile processes, and clears *trims if none is left.
+ * The caller holds programs.mutex. */
+static void wait_for_job(struct tandem_device *device, bool *trims)
+{
+    struct programs *programs = &device->programs;
+    struct timespec deadline;
+    if (!*trims) {
+        pthread_cond_wait(&programs->changed, &programs->mutex);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec++;
+    if (pthread_cond_timedwait(&programs->changed, &programs->mutex,
+                               &deadline) == 0)
+        return;
+    pthread_mutex_unlock(&programs->mutex);
+    *trims = compile_pool_trim(device);
+    pthread_mutex_lock(&programs->mutex);
+}
+
 /* Waits for a queued variant and marks its build as running.  Returns NULL if
  * the thread must stop.  The caller frees the trial. */
-static struct kernel_variant *job_wait(struct programs *programs,
-                                       struct build_thread *thread,
+static struct kernel_variant *job_wait(struct build_thread *thread,
                                        struct trial_launch **out_trial)
 {
+    struct tandem_device *device = thread->device;
+    struct programs *programs = &device->programs;
     struct kernel_variant *job = NULL;
+    bool trims = device->compile_pool.limit != 0;
     pthread_mutex_lock(&programs->mutex);
     thread->start_ns = 0;
     while (!programs->is_stopping && (job = job_pop(programs)) == NULL)
-        pthread_cond_wait(&programs->changed, &programs->mutex);
+        wait_for_job(device, &trims);
     if (job != NULL) {
         thread->start_ns = job->start_ns = monotonic_ns();
         job->state = BUILD_RUNNING;
@@ -136,7 +161,7 @@ static void *build_thread_main(void *argument)
     const struct kernel_key batched = clblast_key(true);
     struct kernel_variant *job;
     struct trial_launch *trial = NULL;
-    while ((job = job_wait(programs, thread, &trial)) != NULL) {
+    while ((job = job_wait(thread, &trial)) != NULL) {
         enum tandem_status status =
             job->key.kernel->source == NULL
                 ? programs->callbacks->clblast_compile(
@@ -172,27 +197,36 @@ static bool build_thread_is_available(struct tandem_device *device,
     return must_be_idle ? idle != 0 : programs->thread_count > timed_out;
 }
 
+/* Starts a build thread, unless the maximum number of them exists.  The caller
+ * holds programs.mutex. */
+static void build_thread_start(struct tandem_device *device)
+{
+    struct programs *programs = &device->programs;
+    struct build_thread *thread = programs->threads;
+    uint32_t processes = device->compile_pool.limit;
+    pthread_t id;
+    if (programs->thread_count >=
+        (processes != 0 ? processes : MAX_BUILD_THREADS))
+        return;
+    while (thread->is_running)
+        thread++;
+    thread->device = device;
+    thread->is_running = guarded_thread_start(
+        &id, "tandem-compile", STACK_BYTES, build_thread_main, thread);
+    if (thread->is_running) {
+        pthread_detach(id);
+        programs->thread_count++;
+    }
+}
+
 /* Starts a build thread if none is available.  Returns false if no thread
  * exists, or if every thread's build has timed out.  The caller holds
  * programs.mutex. */
 static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
 {
-    struct programs *programs = &device->programs;
-    struct build_thread *thread = programs->threads;
-    pthread_t id;
     if (build_thread_is_available(device, must_be_idle))
         return true;
-    if (programs->thread_count < MAX_BUILD_THREADS) {
-        while (thread->is_running)
-            thread++;
-        thread->device = device;
-        thread->is_running = guarded_thread_start(
-            &id, "tandem-compile", STACK_BYTES, build_thread_main, thread);
-        if (thread->is_running) {
-            pthread_detach(id);
-            programs->thread_count++;
-        }
-    }
+    build_thread_start(device);
     return build_thread_is_available(device, false);
 }
 
@@ -220,6 +254,10 @@ void build_enqueue(struct tandem_device *device, struct kernel_variant *variant,
         trial_set(variant, trial);
         trial = NULL;
         job_add(programs, variant, false);
+        /* A process takes about as long to start as two builds. */
+        if (device->compile_pool.limit != 0 &&
+            programs->job_count > 2u * programs->thread_count)
+            build_thread_start(device);
     }
     pthread_mutex_unlock(&programs->mutex);
     free(trial);

@@ -42,8 +42,9 @@ struct kernel_variant {
     struct trial_launch *trial;
 };
 
-/* Maximum number of build threads.  A thread is added only if a launch waits
- * while all threads are busy, or if the builds of all threads timed out. */
+/* Maximum number of build threads.  A thread is added if a launch waits while
+ * all threads are busy, if the builds of all threads timed out, or if compile
+ * processes can build the jobs that wait. */
 #define MAX_BUILD_THREADS 8u
 struct build_thread {
     struct tandem_device *device;
@@ -66,6 +67,7 @@ struct programs {
     struct kernel_variant *buckets[VARIANT_BUCKETS];
     struct program *first_program;
     struct kernel_variant *first_job, *last_job;
+    uint32_t job_count; /* length of the list of jobs */
     struct build_thread threads[MAX_BUILD_THREADS];
     uint32_t thread_count;
     bool is_stopping;

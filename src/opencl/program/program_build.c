@@ -165,6 +165,55 @@ static enum tandem_status sm90a_program_build(struct tandem_device *device,
                           text->kernel->file, code);
 }
 
+/* Lets a compile process build the program, and loads its binary.  Returns NULL
+ * on any failure: this process then builds the program and reports errors. */
+static cl_program process_build(struct tandem_device *device,
+                                const struct kernel_source *text,
+                                struct compile_process *process)
+{
+    const char *options = text->options, *why;
+    size_t bytes, ptx_bytes;
+    cl_program program = NULL;
+    uint64_t start_ns = monotonic_ns();
+    unsigned char *binary = compile_process_build(
+        process, device, COMPILE_SOURCE, options, text->kernel->source,
+        strlen(text->kernel->source), &bytes);
+    if (binary != NULL && (text->kernel->flags & KERNEL_PTX_REWRITE) != 0) {
+        char *ptx =
+            ptx_rewrite_sm90a((const char *)binary, bytes, &ptx_bytes, &why);
+        free(binary);
+        binary = (unsigned char *)ptx;
+        /* The driver assembles the PTX in the process, too. */
+        bytes = ptx_bytes + 1;
+        options = "";
+        if (ptx != NULL && process->pid != 0)
+            free(compile_process_build(process, device, COMPILE_BINARY, "", ptx,
+                                       bytes, &ptx_bytes));
+    }
+    uint64_t load_ns = monotonic_ns();
+    if (binary != NULL &&
+        program_from_binary(device, binary, bytes, options, &program) ==
+            CL_SUCCESS)
+        device_log(device, TANDEM_LOG_DEBUG,
+                   "built %s in %.0f ms in process %d, loaded in %.0f ms: %s",
+                   text->kernel->file, (double)(load_ns - start_ns) / 1e6,
+                   (int)process->pid, (double)(monotonic_ns() - load_ns) / 1e6,
+                   text->options);
+    free(binary);
+    return program;
+}
+
+/* Builds the program from source in this process. */
+static enum tandem_status local_build(struct tandem_device *device,
+                                      const struct kernel_source *text,
+                                      cl_program *out_program)
+{
+    enum tandem_status status = build_source(device, text, out_program);
+    if (status == TANDEM_OK && (text->kernel->flags & KERNEL_PTX_REWRITE) != 0)
+        status = sm90a_program_build(device, text, out_program);
+    return status;
+}
+
 /* Loads the program from the disk cache or builds it from source. */
 static enum tandem_status load_or_build(struct tandem_device *device,
                                         const struct kernel_source *text,
@@ -180,10 +229,12 @@ static enum tandem_status load_or_build(struct tandem_device *device,
     if (waited)
         *out_program = program_cache_load(device, text);
     if (*out_program == NULL) {
-        status = build_source(device, text, out_program);
-        if (status == TANDEM_OK &&
-            (text->kernel->flags & KERNEL_PTX_REWRITE) != 0)
-            status = sm90a_program_build(device, text, out_program);
+        struct compile_pool_entry *entry = compile_pool_enter(device);
+        if (entry != NULL)
+            *out_program = process_build(device, text, &entry->process);
+        if (*out_program == NULL)
+            status = local_build(device, text, out_program);
+        compile_pool_leave(device, entry);
         if (status == TANDEM_OK && (lock >= 0 || !needs_lock))
             program_cache_store(device, text, *out_program);
     }

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The messages between the plugin and the program tandem-compile.
+ *
+ * The program sends a compile_greeting when its device is open.  Then each
+ * compile_request, followed by the options (with a final NUL) and the text, is
+ * answered by a compile_reply, followed by the binary.  Both sides are built
+ * from the same source and run on the same machine, so structs are sent as they
+ * are.
+ */
+#ifndef TANDEM_OPENCL_COMPILE_PROCESS_COMPILE_MESSAGE_H
+#define TANDEM_OPENCL_COMPILE_PROCESS_COMPILE_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Limits of the sizes in messages. */
+#define MAX_COMPILE_OPTION_BYTES 4096u
+#define MAX_COMPILE_TEXT_BYTES ((uint64_t)64 << 20)
+
+enum compile_input { COMPILE_SOURCE = 1, COMPILE_BINARY = 2 };
+
+struct compile_greeting {
+    char version[32]; /* of Tandem */
+    char device[128]; /* the device's name */
+    char driver[128]; /* the driver's version */
+};
+
+struct compile_request {
+    uint32_t input;        /* enum compile_input */
+    uint32_t option_bytes; /* with the final NUL */
+    uint64_t text_bytes;   /* of the source, or of the binary */
+};
+
+struct compile_reply {
+    int32_t code; /* OpenCL error code of the build */
+    uint32_t reserved;
+    uint64_t binary_bytes; /* 0 if the build failed */
+};
+
+/* Sends the bytes.  Returns false if the other side has closed the socket. */
+bool message_send(int socket, const void *data, size_t bytes);
+/* Receives the bytes.  Returns false if the other side has closed the socket,
+ * or if deadline_ns passes (CLOCK_MONOTONIC; 0 means no limit). */
+bool message_receive(int socket, void *data, size_t bytes,
+                     uint64_t deadline_ns);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs that other processes compile (option compile_processes), also if
+ * these processes are killed or cannot be started.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <CL/cl.h>
+
+#include "single_fault.h"
+
+static const uint32_t ops[] = {TANDEM_OP_NEG,  TANDEM_OP_ABS,  TANDEM_OP_FLOOR,
+                               TANDEM_OP_CEIL, TANDEM_OP_SQRT, TANDEM_OP_EXP,
+                               TANDEM_OP_TANH, TANDEM_OP_RELU};
+#define OPS (sizeof ops / sizeof ops[0])
+
+/* Returns the number of calls since the script was set. */
+static uint64_t call_count(const char *function)
+{
+    const char *name;
+    uint64_t calls;
+
+    for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
+        if (strcmp(name, function) == 0)
+            return calls;
+    return 0;
+}
+
+/* Returns the number of processes tandem-compile that this process has started
+ * and that have not ended, and sends them the signal if it is not 0. */
+static int compile_processes(int signal_number)
+{
+    DIR *stream = opendir("/proc");
+    const struct dirent *entry;
+    int count = 0;
+
+    ck_assert_ptr_nonnull(stream);
+    while ((entry = readdir(stream))) {
+        char path[300], name[32], state;
+        int pid, parent;
+        FILE *file;
+
+        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+        if (!(file = fopen(path, "r")))
+            continue;
+        if (fscanf(file, "%d (%31[^)]) %c %d", &pid, name, &state, &parent) ==
+                4 &&
+            parent == getpid() && strcmp(name, "tandem-compile") == 0) {
+            count++;
+            if (signal_number != 0)
+                kill(pid, signal_number);
+        }
+        fclose(file);
+    }
+    closedir(stream);
+    return count;
+}
+
+/* Opens a device, prepares all operators and waits for them.  Sends the signal
+ * to the compile processes meanwhile, if it is not 0.  Returns the largest
+ * number of them. */
+static int operators_prepare(const struct layer_script *faults,
+                             int signal_number)
+{
+    const struct timespec pause = {0, 2000000};
+    int most = 0;
+
+    device_new("compile_processes", "3");
+    plug.script_set(faults);
+    for (size_t i = 0; i < OPS; i++)
+        OK(ask(ops[i], plug.api->prepare));
+    for (size_t i = 0; i < OPS; i++) {
+        enum tandem_status status;
+
+        while ((status = ask(ops[i], plug.api->query_ready)) ==
+               TANDEM_NOT_READY) {
+            const int count = compile_processes(signal_number);
+
+            most = count > most ? count : most;
+            nanosleep(&pause, NULL);
+        }
+        OK(status);
+    }
+    return most;
+}
+
+/* Runs an operator on the device, and checks that no process is left when the
+ * device is closed. */
+static void device_check_and_end(void)
+{
+    struct tandem_buffer *buffer = ramp_new();
+    float got[N];
+
+    OK(unary(TANDEM_OP_NEG, buffer));
+    OK(plug.api->download(work.stream, buffer, 0, got, sizeof got, 0,
+                          TANDEM_TIMEOUT_INFINITE));
+    OK(synchronize());
+    for (int i = 0; i < N; i++)
+        ck_assert(got[i] == -(float)(i + 1));
+    plug.api->free(buffer);
+    plug.api->stream_destroy(work.stream);
+    device_end();
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+    ck_assert_int_eq(errno, ECHILD);
+}
+
+TEST(processes_compile)
+{
+    const struct layer_script nothing = {.fault = LAYER_FAULT_CALL, .nth = 0};
+
+    ck_assert_int_gt(operators_prepare(&nothing, 0), 0);
+    ck_assert_uint_gt(call_count("clCreateProgramWithBinary"), 0);
+    ck_assert_uint_eq(call_count("clCreateProgramWithBinary") +
+                          call_count("clCreateProgramWithSource"),
+                      OPS);
+    device_check_and_end();
+}
+
+TEST(idle_processes_end)
+{
+    const struct timespec pause = {0, 20000000};
+
+    ck_assert_int_gt(operators_prepare(NULL, 0), 0);
+    while (compile_processes(0) != 0)
+        nanosleep(&pause, NULL);
+    device_check_and_end();
+}
+
+TEST(the_programs_of_killed_processes_are_compiled_here)
+{
+    const struct layer_script nothing = {.fault = LAYER_FAULT_CALL, .nth = 0};
+
+    ck_assert_int_gt(operators_prepare(&nothing, SIGKILL), 0);
+    ck_assert_uint_gt(call_count("clCreateProgramWithSource"), 1);
+    device_check_and_end();
+}
+
+TEST(processes_that_do_not_start_are_not_needed)
+{
+    const struct layer_script lost = {.fault = LAYER_FAULT_CALL,
+                                      .function = "clGetPlatformIDs",
+                                      .nth = 1,
+                                      .times = UINT64_MAX,
+                                      .code = CL_OUT_OF_HOST_MEMORY};
+
+    ck_assert_int_eq(operators_prepare(&lost, 0), 0);
+    ck_assert_uint_eq(call_count("clCreateProgramWithSource"), OPS);
+    device_check_and_end();
+}
+
+int main(void)
+{
+    return single_run("compile processes", NULL);
+}
