@@ -668,15 +668,15 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                          and to caches of drivers
  *   cache_limit_bytes      limit of cache_dir; the least recently used go first
  *   memory_limit_bytes     limit of the device memory that the plugin holds
- *   pack_cache_limit_bytes OpenCL: limit of memory for packed GEMM operands; 0:
- *                          none (default: an eighth of the device memory)
+ *   pack_cache_limit_bytes OpenCL: limit of packed GEMM operands (default: an
+ *                          eighth of the device memory)
  *   num_threads            limit of CPU threads; 0: as many as the process has
- *   max_isa                CPU: highest instruction set, generic|avx2|avx512 or
- *                          generic|neon
+ *   max_isa                CPU: generic|avx2|avx512, or generic|neon
  *   deterministic          "1": one kernel and GEMM path, whatever tuning says
  *   blocking_timeout_ms    OpenCL: close abandons builds and commands that take
  *                          longer; calls without a timeout that wait longer
  *                          return TANDEM_NOT_READY (default 300000; 0: never)
+ *   compile_processes      OpenCL: limit of compile processes, 0 to 8
  *   tuning                 the plugin's own section of the profile, JSON text
  *   self_test_only         "1": tune runs only the sm_90a self-test, and GEMM
  *                          uses no sm_90a program

@@ -278,10 +278,9 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
 {
-    struct open_values values = {.blocking_timeout_ms =
-                                     DEFAULT_BLOCKING_TIMEOUT_MS,
-                                 .compile_processes =
-                                     COMPILE_PROCESSES_DEFAULT};
+    struct open_values values = {
+        .blocking_timeout_ms = DEFAULT_BLOCKING_TIMEOUT_MS,
+        .compile_processes = COMPILE_PROCESSES_DEFAULT};
     *out_device = NULL;
     if (fork_detected())
         return last_error_set(TANDEM_DEVICE_LOST,

@@ -278,18 +278,21 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
                               struct tandem_device **out_device)
 {
     const struct suite_options *options = suite->options;
-    const char *keys[SUITE_MAX_OPTIONS + 1];
-    const char *values[SUITE_MAX_OPTIONS + 1];
-    uint32_t count = options->open_count;
+    const char *keys[SUITE_MAX_OPTIONS + 2];
+    const char *values[SUITE_MAX_OPTIONS + 2];
+    uint32_t count = 0;
     struct tandem_open_options open = {.struct_size = sizeof(open),
                                        .keys = keys,
                                        .values = values,
                                        .log = message_print,
                                        .log_user = suite};
 
-    for (uint32_t i = 0; i < count; i++) {
-        keys[i] = options->open_keys[i];
-        values[i] = options->open_values[i];
+    /* The suite's own processes already use all CPUs. */
+    keys[count] = "compile_processes";
+    values[count++] = "0";
+    for (uint32_t i = 0; i < options->open_count; i++) {
+        keys[count] = options->open_keys[i];
+        values[count++] = options->open_values[i];
     }
     if (key != NULL) {
         keys[count] = key;

@@ -101,12 +101,15 @@ static void calibrate_body(void *argument, struct child_link *link)
     struct calibration_run calibration = {.quick = request->options->quick,
                                           .link = link};
     struct tandem_context *context;
-    uint64_t start_ns = clock_now_ns();
+    uint64_t start_ns;
+    pid_t clblast;
 
-    calibration.prebuilt = kernels_precompile(request, link);
-    calibration.compile_total_ns = clock_now_ns() - start_ns;
+    clblast = clblast_precompile_start(request);
     if (!device_job_open(request, link, &context, &calibration.session))
         return;
+    start_ns = clock_now_ns();
+    calibration.prebuilt = kernels_precompile(&calibration, request, clblast);
+    calibration.compile_total_ns = clock_now_ns() - start_ns;
     calibration.result = json_pack(
         "{s:s, s:{}, s:{}, s:{}, s:[], s:{}, s:[], s:[], s:o}", "device",
         request->name, "operators", "scalars", "curves", "gemm", "tuning",
@@ -147,8 +150,8 @@ int probe_calibrate(const struct probe_options *options)
 {
     const struct device_job job = {
         .verb = "calibrate",
-        .limit_s = options->wait_s +
-                   (options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S),
+        .limit_s =
+            options->wait_s + (options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S),
         .saves = true,
         .self_test = true,
         .run = calibrate_body,

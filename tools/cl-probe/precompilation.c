@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles the kernels of a calibration in several processes at once, since
- * most drivers compile one program at a time in a process.  The driver or the
- * plugin caches the programs on disk.  Kernels that are missing are compiled at
- * their first launch.
+ * Compiles the kernels of a calibration before the measurement begins.  The
+ * plugin compiles several at once, if the driver does not.  CLBlast compiles
+ * its kernels in this process, so another process starts to do so earlier: the
+ * driver caches what it compiles on disk.  Kernels that are missing are
+ * compiled at their first launch.
  */
 #include <config.h>
 
@@ -11,18 +12,15 @@
 #include "calibration_run.h"
 #include "representative_op.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HELPERS 8u
-
-/* GEMMs in the order of compile times, longest first; the processes take them
- * in turn, and then the representative operators. Kernels of add and of the
- * smallest GEMM are missing, because the calibration measures with them how
- * long a compilation takes. */
+/* GEMMs in the order of compile times, longest first, so that the last ones do
+ * not keep one process busy while the others have nothing to do.  Kernels of
+ * add and of the smallest GEMM are missing, because the calibration measures
+ * with them how long a compilation takes. */
 static const struct {
     const char *shape;
     enum kernel_form form;
@@ -57,25 +55,38 @@ static const struct {
 static const int64_t sizes[] = {SAMPLE_LAST, 1 << 10};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
-static uint32_t helpers_wanted(void)
+/* Lets CLBlast compile its kernels.  Ignores errors, because the measurement
+ * will meet and report them. */
+_Noreturn static void clblast_main(const struct device_job_request *request)
 {
-    cpu_set_t set;
-    uint32_t count = 1;
-
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        count = (uint32_t)CPU_COUNT(&set);
-    return count < HELPERS ? count : HELPERS;
-}
-
-/* Compiles CLBlast's GEMM, in the last process. */
-static void clblast_build(struct device_session *session)
-{
+    struct probe_options options = *request->options;
+    struct tandem_context *context;
+    struct device_session session = {0};
     struct kernel_list list;
 
-    kernels_start(&list, session);
-    kernels_add(&list, "gemm", "256x256x256", KERNEL_PLAIN);
-    kernels_await(&list, NULL, NULL);
-    kernels_finish(&list);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    options.verbose = false;
+    options.clblast = true;
+    if (probe_context(&options, request->backend, &context) == TANDEM_OK &&
+        device_session_open(&session, context, request->device) == TANDEM_OK &&
+        (session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0) {
+        kernels_start(&list, &session);
+        kernels_add(&list, "gemm", "256x256x256", KERNEL_PLAIN);
+        kernels_await(&list, NULL, NULL);
+        kernels_finish(&list);
+        device_session_close(&session);
+    }
+    _exit(0);
+}
+
+pid_t clblast_precompile_start(const struct device_job_request *request)
+{
+    /* CPU devices compile with several threads already. */
+    const pid_t process = request->processor ? -1 : fork();
+
+    if (process == 0)
+        clblast_main(request);
+    return process;
 }
 
 /* Adds representative operator number `i`. */
@@ -96,63 +107,24 @@ static void representative_add(struct kernel_list *list, size_t i)
                 KERNEL_PLAIN);
 }
 
-/* Compiles every count-th kernel, beginning with kernel nth. */
-static void share_build(struct device_session *session, uint32_t nth,
-                        uint32_t count)
+bool kernels_precompile(struct calibration_run *calibration,
+                        const struct device_job_request *request, pid_t clblast)
 {
     struct kernel_list list;
+    bool compiled = false;
 
-    kernels_start(&list, session);
-    for (size_t i = nth; i < GEMMS + SIZES * TANDEM_COST_CLASS_COUNT;
-         i += count)
-        if (i < GEMMS)
+    if (!request->processor &&
+        (calibration->session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0) {
+        child_progress(calibration->link, 0, "compiling");
+        kernels_start(&list, &calibration->session);
+        for (size_t i = 0; i < GEMMS; i++)
             kernels_add(&list, "gemm", gemms[i].shape, gemms[i].form);
-        else
-            representative_add(&list, i - GEMMS);
-    kernels_await(&list, NULL, NULL);
-    kernels_finish(&list);
-}
-
-/* Ignores errors, because the measurement will meet and report them. */
-_Noreturn static void helper_main(const struct device_job_request *request,
-                                  uint32_t nth, uint32_t count)
-{
-    struct probe_options options = *request->options;
-    struct tandem_context *context;
-    struct device_session session = {0};
-
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    options.verbose = false;
-    options.clblast = nth == count;
-    if (probe_context(&options, request->backend, &context) == TANDEM_OK &&
-        device_session_open(&session, context, request->device) == TANDEM_OK &&
-        (session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0) {
-        if (nth == count)
-            clblast_build(&session);
-        else
-            share_build(&session, nth, count);
-        device_session_close(&session);
+        for (size_t i = 0; i < SIZES * TANDEM_COST_CLASS_COUNT; i++)
+            representative_add(&list, i);
+        compiled = kernels_await(&list, NULL, NULL);
+        kernels_finish(&list);
     }
-    _exit(0);
-}
-
-bool kernels_precompile(const struct device_job_request *request,
-                        struct child_link *link)
-{
-    const uint32_t count = helpers_wanted();
-    pid_t helpers[HELPERS + 1];
-
-    /* CPU devices compile with several threads already. */
-    if (count < 2 || request->processor)
-        return false;
-    child_progress(link, 0, "compiling");
-    for (uint32_t i = 0; i <= count; i++) {
-        helpers[i] = fork();
-        if (helpers[i] == 0)
-            helper_main(request, i, count);
-    }
-    for (uint32_t i = 0; i <= count; i++)
-        if (helpers[i] > 0)
-            waitpid(helpers[i], NULL, 0);
-    return true;
+    if (clblast > 0)
+        waitpid(clblast, NULL, 0);
+    return compiled;
 }

@@ -42,13 +42,14 @@ struct tandem_context {
     char *cache_path;   /* the user's cache directory, or NULL */
     bool cache_usable;  /* true if the directory cache_path is writable */
     char *num_threads;  /* thread count for the plugins as text, or NULL */
-    char host_cpu[128]; /* CPU model name */
+    char *compile_processes; /* open option of the plugins, or NULL */
+    char host_cpu[128];      /* CPU model name */
     struct open_pair *open_pairs;
     uint32_t open_count;
     /* Names of the plugins to load, separated by commas, or NULL for all. */
     char *backends_option;
     const char *backends_setting; /* what set backends_option, for messages */
-    uint64_t hang_timeout_ns; /* or TANDEM_TIMEOUT_INFINITE */
+    uint64_t hang_timeout_ns;     /* or TANDEM_TIMEOUT_INFINITE */
 
     pthread_mutex_t mutex;
     struct float_env float_env;     /* caller's FP state, restored on unlock */

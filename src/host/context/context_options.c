@@ -195,6 +195,8 @@ context_options_apply(struct tandem_context *context,
         !text_duplicate(&context->profile_path, profiles) ||
         !text_duplicate(&context->num_threads,
                         environment_get_valid("TANDEM_NUM_THREADS")) ||
+        !text_duplicate(&context->compile_processes,
+                        environment_get_valid("TANDEM_COMPILE_PROCESSES")) ||
         !open_pairs_copy(context, options))
         return memory_error("no memory for a context");
     ignored_variables_log(&context->log);
@@ -210,6 +212,7 @@ void context_options_free(struct tandem_context *context)
     free(context->open_pairs);
     free(context->profile_path);
     free(context->num_threads);
+    free(context->compile_processes);
     free(context->forced_name);
     free(context->backends_option);
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN_OPEN_OPTIONS 4u
+#define OWN_OPEN_OPTIONS 5u
 /* Some drivers report permanent failures as lack of memory.  A device counts as
  * failed after this many attempts to open it ran out of memory. */
 #define MAX_OOM_OPEN_FAILURES 8u
@@ -257,6 +257,7 @@ static enum tandem_status handle_open(struct device *device)
     const struct open_pair own[OWN_OPEN_OPTIONS] = {
         {"cache_dir", context->cache_usable ? context->cache_path : NULL},
         {"num_threads", context->num_threads},
+        {"compile_processes", context->compile_processes},
         {"deterministic", context->deterministic ? "1" : NULL},
         {"tuning", device->tuning},
     };

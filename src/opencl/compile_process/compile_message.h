@@ -2,11 +2,11 @@
 /*
  * The messages between the plugin and the program tandem-compile.
  *
- * The program sends a compile_greeting when its device is open.  Then each
- * compile_request, followed by the options (with a final NUL) and the text, is
- * answered by a compile_reply, followed by the binary.  Both sides are built
- * from the same source and run on the same machine, so structs are sent as they
- * are.
+ * The program sends a compile_greeting when its device is open.  The plugin
+ * then sends requests: a compile_request, the options with a final NUL, and the
+ * text.  The program answers each with a compile_reply and the binary.  Both
+ * sides are built from the same source and run on the same machine, so structs
+ * are sent as they are.
  */
 #ifndef TANDEM_OPENCL_COMPILE_PROCESS_COMPILE_MESSAGE_H
 #define TANDEM_OPENCL_COMPILE_PROCESS_COMPILE_MESSAGE_H

@@ -162,10 +162,10 @@ unsigned char *compile_process_build(struct compile_process *process,
                                      const char *options, const void *text,
                                      size_t bytes, size_t *out_bytes)
 {
-    const struct compile_request request = {
-        .input = (uint32_t)input,
-        .option_bytes = (uint32_t)strlen(options) + 1u,
-        .text_bytes = bytes};
+    const struct compile_request request = {.input = (uint32_t)input,
+                                            .option_bytes =
+                                                (uint32_t)strlen(options) + 1u,
+                                            .text_bytes = bytes};
     struct compile_reply reply;
     unsigned char *binary = NULL;
     uint64_t until_ns = deadline(device);
@@ -196,6 +196,8 @@ void compile_process_stop(struct compile_process *process)
 {
     if (process->pid == 0)
         return;
+    /* close() is not enough: a fork of the host can hold the socket, too. */
+    shutdown(process->socket, SHUT_RDWR);
     close(process->socket);
     /* A host that waits for any child can take the status first. */
     while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)

@@ -51,9 +51,8 @@ static bool start(unsigned platform, unsigned index, cl_device_id *out_device,
     if (!device_find(platform, index, out_device) ||
         clGetDeviceInfo(*out_device, CL_DEVICE_NAME, sizeof(greeting.device),
                         greeting.device, NULL) != CL_SUCCESS ||
-        clGetDeviceInfo(*out_device, CL_DRIVER_VERSION,
-                        sizeof(greeting.driver), greeting.driver,
-                        NULL) != CL_SUCCESS)
+        clGetDeviceInfo(*out_device, CL_DRIVER_VERSION, sizeof(greeting.driver),
+                        greeting.driver, NULL) != CL_SUCCESS)
         return false;
     *out_context = clCreateContext(NULL, 1, out_device, NULL, NULL, &code);
     return code == CL_SUCCESS &&

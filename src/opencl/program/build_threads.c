@@ -109,9 +109,9 @@ static void job_add(struct programs *programs, struct kernel_variant *variant,
 
 /* ---- threads ---- */
 
-/* Waits until the job list changes.  If *trims is set, returns after a second at
- * the latest, ends idle compile processes, and clears *trims if none is left.
- * The caller holds programs.mutex. */
+/* Waits until the job list changes.  If *trims is set, returns after a second
+ * at the latest, ends idle compile processes, and clears *trims if none is
+ * left. The caller holds programs.mutex. */
 static void wait_for_job(struct tandem_device *device, bool *trims)
 {
     struct programs *programs = &device->programs;

@@ -191,9 +191,8 @@ static cl_program process_build(struct tandem_device *device,
                                        bytes, &ptx_bytes));
     }
     uint64_t load_ns = monotonic_ns();
-    if (binary != NULL &&
-        program_from_binary(device, binary, bytes, options, &program) ==
-            CL_SUCCESS)
+    if (binary != NULL && program_from_binary(device, binary, bytes, options,
+                                              &program) == CL_SUCCESS)
         device_log(device, TANDEM_LOG_DEBUG,
                    "built %s in %.0f ms in process %d, loaded in %.0f ms: %s",
                    text->kernel->file, (double)(load_ns - start_ns) / 1e6,

@@ -10,9 +10,8 @@
  * the key, which program_cache_load() compares.  Files are replaced atomically.
  * If the files exceed the size limit, the least recently used are deleted.
  *
- * The user's directory is not used if the driver's own cache is better:
- * NVIDIA's binaries are PTX, which the driver would have to assemble again, and
- * PoCL takes three times as long to return a binary as to compile the program.
+ * The user's directory is not used with PoCL, which takes three times as long
+ * to return a binary as to compile the program.
  * Neither directory is used with rusticl, because rusticl ends the process when
  * it loads an unknown binary.  docs/secure-files.md has the measurements.
  */
