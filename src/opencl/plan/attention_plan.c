@@ -230,8 +230,9 @@ static void splits_choose(struct attention_call *call, uint64_t groups,
     params->key_end = (uint32_t)attention_key_end(&call->attention,
                                                   call->attention.queries - 1);
     uint64_t tiles = div_ceil(params->key_end, (uint64_t)1 << group_log2);
-    uint64_t wanted =
-        div_ceil((uint64_t)info->compute_units * GROUPS_PER_UNIT, groups);
+    /* A driver that does not know the number of compute units reports 0. */
+    uint64_t units = info->compute_units != 0 ? info->compute_units : 1;
+    uint64_t wanted = div_ceil(units * GROUPS_PER_UNIT, groups);
     if (wanted > tiles)
         wanted = tiles > 0 ? tiles : 1;
     uint64_t split_tiles = div_ceil(tiles, wanted);

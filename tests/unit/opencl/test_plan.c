@@ -203,11 +203,12 @@ TEST(the_last_group_combines_few_splits)
                       SPLIT_TWO_KERNELS);
 }
 
-/* Returns true if tensor cores compute an attention on operands with this
- * distance between the items of a batch. */
-static bool uses_tensor_cores(int64_t batch, int64_t batch_stride)
+/* Returns the plan of an attention of `queries` rows to 384 keys. The items of
+ * a batch have this distance. */
+static const struct launch_plan *
+attention_plan(const struct platform_device *hardware, int64_t batch,
+               int64_t batch_stride, int64_t queries)
 {
-    static struct platform_device hardware;
     static struct launch_plan plan;
     static const int64_t ints[2];
     static const double floats[] = {1, 0};
@@ -222,21 +223,36 @@ static bool uses_tensor_cores(int64_t batch, int64_t batch_stride)
         .rank = 4,
         .shape = {batch, 12, 384, 64},
         .strides = {batch_stride, 64, 2304, 1}};
-    const struct tandem_tensor_desc *inputs[] = {&operand, &operand, &operand};
-    const struct tandem_tensor_desc *outputs[] = {&operand};
-    const struct op_request request = {.hardware = &hardware,
+    struct tandem_tensor_desc rows = operand;
+    rows.shape[2] = queries;
+    const struct tandem_tensor_desc *inputs[] = {&rows, &operand, &operand};
+    const struct tandem_tensor_desc *outputs[] = {&rows};
+    const struct op_request request = {.hardware = hardware,
                                        .group_log2 = 8,
                                        .op = &op,
                                        .inputs = inputs,
                                        .outputs = outputs,
                                        .input_count = 3,
                                        .output_count = 1};
-    hardware.info.kind = TANDEM_DEVICE_GPU;
-    hardware.info.compute_units = 132;
-    hardware.tensor_cores = true;
     launch_plan_clear(&plan);
     plan_class_attention.plan(&plan, &request);
-    return plan.uses_attention_mma;
+    return &plan;
+}
+
+/* Returns true if tensor cores compute this attention. */
+static bool uses_tensor_cores(int64_t batch, int64_t batch_stride)
+{
+    const struct platform_device hardware = {.info.kind = TANDEM_DEVICE_GPU,
+                                             .info.compute_units = 132,
+                                             .tensor_cores = true};
+    return attention_plan(&hardware, batch, batch_stride, 384)
+        ->uses_attention_mma;
+}
+
+TEST(attention_for_an_unknown_number_of_compute_units)
+{
+    const struct platform_device hardware = {.info.kind = TANDEM_DEVICE_GPU};
+    ck_assert_uint_gt(attention_plan(&hardware, 1, 1, 1)->step_count, 0);
 }
 
 TEST(the_stride_of_an_axis_of_length_1_does_not_matter)
