@@ -35,6 +35,8 @@
 #define COPY_BYTES (UINT64_C(64) << 20)
 /* Smallest cost per unit of k that a tuning profile may contain. */
 #define MIN_STEP_NS 1e-3
+/* Smallest time of a launch that a tuning profile may contain. */
+#define MIN_LAUNCH_NS 1
 
 /* ---- a GEMM in the timer's memory ---- */
 
@@ -190,8 +192,11 @@ static enum tandem_status tune_launch(struct tuner *tuner)
         status = timed_gemm_measure(tuner->timer, &pair[1], &tuner->host_ns);
     if (status != TANDEM_OK)
         return status;
-    tuner->launch_ns = fmax(both_ns - alone_ns, 1);
-    costs_report(tuner, "launch_ns", "", &tuner->launch_ns, 1);
+    /* If the pair was not slower, other work distorted the times, and the
+     * built-in time of a launch stays in use. */
+    tuner->launch_ns = fmax(both_ns - alone_ns, 0);
+    if (tuner->launch_ns >= MIN_LAUNCH_NS)
+        costs_report(tuner, "launch_ns", "", &tuner->launch_ns, 1);
     return TANDEM_OK;
 }
 
@@ -343,9 +348,14 @@ static enum tandem_status groups_measure(const struct tuner *tuner,
     }
     if (status != TANDEM_OK)
         return status;
+    /* Other work distorted the times.  A cost of 0 would select the kernel for
+     * every GEMM. */
+    if (ns[1] <= ns[0])
+        return last_error_set(TANDEM_FAILED,
+                              "tune: %s took no longer with a larger k",
+                              gemm_configs[kernel->id].name);
     *out_ns = ns[0];
-    *out_ns_per_k =
-        fmax((ns[1] - ns[0]) / (double)(depths[1] - depths[0]), MIN_STEP_NS);
+    *out_ns_per_k = (ns[1] - ns[0]) / (double)(depths[1] - depths[0]);
     return TANDEM_OK;
 }
 
