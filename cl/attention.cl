@@ -18,6 +18,22 @@
 #ifndef ONLY_NONFINITE
 #define ONLY_NONFINITE 0
 #endif
+/* Unrolled iterations of loops. Tiles that are computed again are rare, so that
+ * their kernel is short instead of fast. */
+#if ONLY_NONFINITE
+#define COLUMNS_AT_ONCE 1
+#define PRODUCTS_AT_ONCE 1
+#define ROLLED_IF_RARE _Pragma("unroll 1")
+#define FOR_EACH_CHUNK FOR_EACH_PART
+#define REPEAT_CHUNK REPEAT_PART
+#else
+#define COLUMNS_AT_ONCE COLUMNS
+#define PRODUCTS_AT_ONCE 8
+#define ROLLED_IF_RARE
+#define FOR_EACH_CHUNK REPEAT
+#define REPEAT_CHUNK(chunk, i, count)                                          \
+    for (uint i = chunk, once_ = 1; once_ > 0; once_ = 0)
+#endif
 
 #define KEYS 32
 #define CHUNK 32
@@ -26,6 +42,10 @@
 #define COLUMNS (CHUNK / ITEMS_PER_QUERY)
 /* A padding avoids bank conflicts. */
 #define PITCH (CHUNK + 1)
+/* COLUMNS is also the number of keys whose weights a work-item makes. */
+#if KEYS != CHUNK
+#error "KEYS must equal CHUNK"
+#endif
 
 /* Loads a part of an operand: `rows` rows from `first_row` on, CHUNK columns
  * from `column` on. Elements outside are 0. */
@@ -33,6 +53,7 @@ INLINE void chunk_load(__local float (*to)[PITCH], __global const float *from,
                        uint rows, uint first_row, uint end_row, uint column,
                        uint end_column, const long *strides)
 {
+    ROLLED_IF_RARE
     for (uint i = get_local_id(0); i < rows * CHUNK; i += GROUP_SIZE) {
         uint y = i / CHUNK, x = i % CHUNK;
         bool inside = first_row + y < end_row && column + x < end_column;
@@ -60,24 +81,34 @@ struct query_state {
     float total, largest;
 };
 
-/* Turns the scores of a work-item's query into weights in local memory. Returns
- * the factor that earlier weights get. */
-INLINE float weights_make(struct query_state *state, const float *score,
-                          __local float *weights, uint x)
+/* Turns the products of a work-item's query, which are in local memory, into
+ * scores and then into weights. Returns the factor that earlier weights get. */
+INLINE float weights_make(struct query_state *state, __local float *weights,
+                          uint x, uint query, uint first_key,
+                          __global const MASK_T *mask,
+                          const struct attention_params *p)
 {
     float next = state->largest, added = 0.0f;
-    REPEAT(j, COLUMNS)
-    weights[x + j * ITEMS_PER_QUERY] = score[j];
+#pragma unroll COLUMNS_AT_ONCE
+    for (uint j = 0; j < COLUMNS; ++j) {
+        const uint key = x + j * ITEMS_PER_QUERY;
+        weights[key] = score_mask(weights[key], query, first_key + key, mask, p);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
+    ROLLED_IF_RARE
     for (uint j = 0; j < KEYS; ++j)
         next = fmax(next, weights[j]);
     barrier(CLK_LOCAL_MEM_FENCE);
     /* All keys so far may be masked. */
     const bool any = next != -INFINITY;
     const float factor = any ? exp(state->largest - next) : 1.0f;
-    REPEAT(j, COLUMNS)
-    weights[x + j * ITEMS_PER_QUERY] = any ? exp(score[j] - next) : 0.0f;
+#pragma unroll COLUMNS_AT_ONCE
+    for (uint j = 0; j < COLUMNS; ++j) {
+        const uint key = x + j * ITEMS_PER_QUERY;
+        weights[key] = any ? exp(weights[key] - next) : 0.0f;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
+    ROLLED_IF_RARE
     for (uint j = 0; j < KEYS; ++j)
         added += weights[j];
     state->total = state->total * factor + added;
@@ -133,13 +164,13 @@ KERNEL void attention(__global float *out, __global const float *q,
 
     float sums[VALUE_CHUNKS][COLUMNS];
     struct query_state state = {0.0f, -INFINITY};
-    REPEAT(i, VALUE_CHUNKS)
-    REPEAT(j, COLUMNS)
-    sums[i][j] = 0.0f;
+    REPEAT (i, VALUE_CHUNKS)
+        REPEAT (j, COLUMNS)
+            sums[i][j] = 0.0f;
     for (uint first = 0; first < end; first += KEYS) {
         float score[COLUMNS];
-        REPEAT(j, COLUMNS)
-        score[j] = 0.0f;
+        REPEAT (j, COLUMNS)
+            score[j] = 0.0f;
         for (uint column = 0; column < p.width; column += CHUNK) {
             barrier(CLK_LOCAL_MEM_FENCE);
             chunk_load(q_chunk, q, QUERIES, first_query, p.queries, column,
@@ -147,32 +178,34 @@ KERNEL void attention(__global float *out, __global const float *q,
             chunk_load(chunk, k, KEYS, first, p.keys, column, p.width,
                        k_strides);
             barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 8
+#pragma unroll PRODUCTS_AT_ONCE
             for (uint d = 0; d < CHUNK; ++d) {
                 float own = q_chunk[y][d];
-                REPEAT(j, COLUMNS)
-                score[j] =
-                    fma(own, chunk[x + j * ITEMS_PER_QUERY][d], score[j]);
+                REPEAT (j, COLUMNS)
+                    score[j] =
+                        fma(own, chunk[x + j * ITEMS_PER_QUERY][d], score[j]);
             }
         }
-        REPEAT(j, COLUMNS)
-        score[j] = score_mask(score[j], query, first + x + j * ITEMS_PER_QUERY,
-                              mask, &p);
-        const float factor = weights_make(&state, score, weights[y], x);
-        REPEAT(i, VALUE_CHUNKS)
-        {
+        REPEAT (j, COLUMNS)
+            weights[y][x + j * ITEMS_PER_QUERY] = score[j];
+        const float factor =
+            weights_make(&state, weights[y], x, query, first, mask, &p);
+        FOR_EACH_CHUNK (now, VALUE_CHUNKS) {
             barrier(CLK_LOCAL_MEM_FENCE);
-            chunk_load(chunk, v, KEYS, first, p.keys, first_column + i * CHUNK,
-                       p.value_width, v_strides);
+            chunk_load(chunk, v, KEYS, first, p.keys,
+                       first_column + now * CHUNK, p.value_width, v_strides);
             barrier(CLK_LOCAL_MEM_FENCE);
-            REPEAT(j, COLUMNS)
-            sums[i][j] *= factor;
-#pragma unroll 8
-            for (uint key = 0; key < KEYS; ++key) {
-                float weight = weights[y][key];
-                REPEAT(j, COLUMNS)
-                sums[i][j] = fma(weight, chunk[key][x + j * ITEMS_PER_QUERY],
-                                 sums[i][j]);
+            REPEAT_CHUNK (now, i, VALUE_CHUNKS) {
+                REPEAT (j, COLUMNS)
+                    sums[i][j] *= factor;
+#pragma unroll PRODUCTS_AT_ONCE
+                for (uint key = 0; key < KEYS; ++key) {
+                    float weight = weights[y][key];
+                    REPEAT (j, COLUMNS)
+                        sums[i][j] =
+                            fma(weight, chunk[key][x + j * ITEMS_PER_QUERY],
+                                sums[i][j]);
+                }
             }
         }
     }
@@ -180,13 +213,12 @@ KERNEL void attention(__global float *out, __global const float *q,
     const float scale = state.total != 0.0f ? 1.0f / state.total : 0.0f;
     out += (long)p.out_offset + (long)image * p.out_strides[3] +
            (long)head * p.out_strides[2] + (long)query * p.out_strides[1];
-    REPEAT(i, VALUE_CHUNKS)
-    REPEAT(j, COLUMNS)
-    {
-        uint column = first_column + i * CHUNK + x + j * ITEMS_PER_QUERY;
-        if (query < p.queries && column < p.value_width)
-            out[(long)column * p.out_strides[0]] = sums[i][j] * scale;
-    }
+    REPEAT (i, VALUE_CHUNKS)
+        REPEAT (j, COLUMNS) {
+            uint column = first_column + i * CHUNK + x + j * ITEMS_PER_QUERY;
+            if (query < p.queries && column < p.value_width)
+                out[(long)column * p.out_strides[0]] = sums[i][j] * scale;
+        }
 }
 
 #endif
