@@ -73,6 +73,38 @@ static bool single_parse(const char *value, double min, double max, double *out)
     return true;
 }
 
+/* Returns how many times as long as on the GPU of the built-in costs the
+ * kernels with tiles take that any f32 GEMM may use, as the geometric mean of
+ * the measured ones.  Returns 1 if none was measured. */
+static double measured_slowdown(const struct gemm_cost_model *model)
+{
+    double sum = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        const struct gemm_kernel_config *config = &gemm_configs[i];
+        if ((model->calibrated >> i & 1u) == 0 || config->gemv_vectors != 0 ||
+            (config->mma_format != MMA_NONE && !config->is_3xtf32))
+            continue;
+        sum += log(model->kernels[i].step_ns / default_costs[i].step_ns);
+        count++;
+    }
+    return count != 0 ? exp(sum / count) : 1;
+}
+
+/* Scales the built-in costs of tensor-core kernels that were not measured, so
+ * that they can be compared with measured ones on a slower or faster GPU. */
+static void unmeasured_costs_scale(struct gemm_cost_model *model)
+{
+    double slowdown = measured_slowdown(model);
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        if ((model->calibrated >> i & 1u) != 0 ||
+            gemm_configs[i].mma_format == MMA_NONE)
+            continue;
+        model->kernels[i].latency_ns = default_costs[i].latency_ns * slowdown;
+        model->kernels[i].step_ns = default_costs[i].step_ns * slowdown;
+    }
+}
+
 static bool kernel_parse(struct gemm_cost_model *model, const char *name,
                          const char *value, bool mn_major)
 {
@@ -94,6 +126,7 @@ static bool kernel_parse(struct gemm_cost_model *model, const char *name,
     }
     model->kernels[kernel] = cost;
     model->calibrated |= 1u << kernel;
+    unmeasured_costs_scale(model);
     if (kernel == GEMV_1)
         cost.step_ns *= GEMV_1_MN_MAJOR_FACTOR;
     if ((model->calibrated_mn_major >> kernel & 1u) == 0)

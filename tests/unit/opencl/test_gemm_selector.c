@@ -59,6 +59,48 @@ TEST(unmeasured_clblast_is_not_selected)
     }
 }
 
+/* Sets the costs that a quick calibration measures to 20 times the built-in
+ * costs. */
+static void slow_quick_costs_set(void)
+{
+    const double slowdown = 20;
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        const struct gemm_kernel_cost cost = selector.cost_model.kernels[i];
+        char key[64], value[96];
+        if (gemm_configs[i].mma_format != MMA_NONE || i == GEMM_RECOMPUTE)
+            continue;
+        snprintf(key, sizeof(key), "kernel.%s", gemm_configs[i].name);
+        snprintf(value, sizeof(value), "%.0f %.6f %.6f", cost.start_ns,
+                 cost.latency_ns * slowdown, cost.step_ns * slowdown);
+        cost_set(key, value);
+    }
+    cost_set("launch_ns", "60000");
+    cost_set("copy_bytes_per_ns", "150");
+}
+
+/* A quick calibration of a slow GPU does not measure all formats. The kernels
+ * of the others seem as slow as the measured ones. */
+TEST(built_in_costs_are_scaled_by_measured_ones)
+{
+    for (int is_f16 = 0; is_f16 < 2; is_f16++) {
+        struct tandem_gemm large = gemm_new(4096, 4096, 4096, 1);
+        struct tandem_gemm row = gemm_new(1, 4096, 4096, 1);
+        large.flags |= TANDEM_GEMM_ALLOW_TF32;
+        row.flags |= TANDEM_GEMM_ALLOW_TF32;
+        if (is_f16)
+            large.dtype = large.c_dtype = row.dtype = row.c_dtype = TANDEM_F16;
+        start(true);
+        const enum gemm_kernel_id kernel = select_kernel(&large).kernel;
+        const double ns = select_kernel(&large).ns;
+        ck_assert_int_ne(gemm_configs[kernel].mma_format, MMA_NONE);
+        ck_assert_int_eq(select_kernel(&row).kernel, GEMV_1);
+        slow_quick_costs_set();
+        ck_assert_int_eq(select_kernel(&large).kernel, kernel);
+        ck_assert_double_gt(select_kernel(&large).ns, 15 * ns);
+        ck_assert_int_eq(select_kernel(&row).kernel, GEMV_1);
+    }
+}
+
 /* CLBlast does not support f16. */
 TEST(an_unmeasured_kernel_does_not_beat_a_measured_one_for_f16)
 {
