@@ -201,8 +201,9 @@ def detector(arguments):
 
 @case
 def yolo(arguments):
-    """YOLOv8n is taken as one group at the size for which it was exported."""
-    for size in (640, 320):
+    """YOLOv8n is taken as one group at the size for which it was exported, also
+    at an unusual one."""
+    for size in (640, 320, 352):
         tested = vision_models.yolov8n(1, size)
         text = check_taken(tested, [{'input': weights(1, 3, size, size)}]
                            if size == 320 else [],

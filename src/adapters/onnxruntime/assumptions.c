@@ -9,6 +9,10 @@
 
 #define MAX_LENGTHS 16u
 #define COLOR_CHANNELS 3
+/* Sides of square images that are tried as a last resort: detectors such as
+ * YOLO can be exported for any multiple of 32, others for multiples of 16. */
+#define SIDE_STEP 16
+#define MAX_SIDE 1280
 
 struct lengths {
     uint32_t count, typical;
@@ -237,6 +241,20 @@ static uint32_t add_pairs(const struct openness *open, struct assumption *out,
     return count;
 }
 
+/* Appends all sizes of images, for models that were exported for one size. */
+static uint32_t add_sides(struct assumption *out, uint32_t count)
+{
+    const struct assumption first = out[0];
+
+    for (int64_t side = SIDE_STEP; side <= MAX_SIDE && count < MAX_ASSUMPTIONS;
+         side += SIDE_STEP) {
+        out[count] = first;
+        out[count].last_resort = true;
+        out[count++].lengths[AXIS_OF_IMAGE] = side;
+    }
+    return count;
+}
+
 uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
                           uint32_t *out_typical)
 {
@@ -264,6 +282,7 @@ uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
             for (uint32_t i = 0; i < length_count; i++) {
                 out[count].rank = ranks[r];
                 out[count].empty_past = past > 0;
+                out[count].last_resort = false;
                 set_lengths(&open, i, &out[count++]);
             }
         }
@@ -271,5 +290,7 @@ uint32_t assumptions_list(const struct graph *graph, struct assumption *out,
     if (open.kinds[AXIS_OF_SEQUENCE] && open.kinds[AXIS_OF_IMAGE] &&
         !open.past && !open.ranks)
         count = add_pairs(&open, out, count);
+    else if (open.kinds[AXIS_OF_IMAGE] && !open.past && !open.ranks)
+        count = add_sides(out, count);
     return count;
 }

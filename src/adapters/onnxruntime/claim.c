@@ -180,6 +180,8 @@ static bool model_shapes_find(struct runtime *runtime,
     for (uint32_t i = 0; i < count && is_open && out->count < typical; i++) {
         struct assumed_shapes shapes;
 
+        if (assumptions[i].last_resort && out->count > 0)
+            break;
         if (!assumed_shapes_infer(graph, options, &assumptions[i], &shapes)) {
             assumed_shapes_free(&best);
             model_shapes_free(out);
