@@ -186,6 +186,16 @@ typedef float4 vector4_t;
                        B_K(r_), b_next[r_]);                                   \
     } while (0)
 
+/* Adds the products of `x` and four elements to four sums. This is no loop,
+ * because compilers need long to unroll nested loops. */
+#define ADD_PRODUCTS(sums, x, four)                                            \
+    do {                                                                       \
+        (sums)[0] = fma(x, (four).s0, (sums)[0]);                              \
+        (sums)[1] = fma(x, (four).s1, (sums)[1]);                              \
+        (sums)[2] = fma(x, (four).s2, (sums)[2]);                              \
+        (sums)[3] = fma(x, (four).s3, (sums)[3]);                              \
+    } while (0)
+
 /* Adds the products of a k_tile to the sums of work-item (y, x). */
 INLINE void k_tile_multiply(float (*sum)[ITEM_N],
                             __local const float (*a)[A_PITCH],
@@ -200,10 +210,13 @@ INLINE void k_tile_multiply(float (*sum)[ITEM_N],
         REPEAT (j, ITEM_N / 4)
             b_own[j] = *(__local const float4
                              *)&b[k][j * ITEM_COLUMNS_PER_GROUP * 4 + x * 4];
-        REPEAT (i, ITEM_M)
-            REPEAT (j, ITEM_N)
-                sum[i][j] = fma(ELEMENT(a_own[i / 4], i % 4),
-                                ELEMENT(b_own[j / 4], j % 4), sum[i][j]);
+        REPEAT (i, ITEM_M / 4)
+            REPEAT (j, ITEM_N / 4) {
+                ADD_PRODUCTS(sum[i * 4] + j * 4, a_own[i].s0, b_own[j]);
+                ADD_PRODUCTS(sum[i * 4 + 1] + j * 4, a_own[i].s1, b_own[j]);
+                ADD_PRODUCTS(sum[i * 4 + 2] + j * 4, a_own[i].s2, b_own[j]);
+                ADD_PRODUCTS(sum[i * 4 + 3] + j * 4, a_own[i].s3, b_own[j]);
+            }
     }
 }
 
