@@ -118,6 +118,11 @@ static inline float affine_exact(const struct norm_row *f, float x, float scale,
 
 /* ---- rows that are kept in registers ---- */
 
+#define MAX_OR_SUM(a, b) (is_max ? fmax(a, b) : (a) + (b))
+INLINE float lanes_max_or_sum(float own, __local float *partials, uint lanes,
+                              uint step, bool is_max)
+    LANES_COMBINE_BODY(MAX_OR_SUM, shuffle_xor)
+
 #define ADD(k) sums += CAT(x, k);
 /* Elements past a row's end must stay 0, so no mean is subtracted from them. */
 #define MEAN_IF_IN_RANGE(k, c) (IN_RANGE(k, c) ? mean : 0.0f)
@@ -251,54 +256,58 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     if (!any_rescale && max_scale <= MAX_SUBNORMAL_SCALE)
         return;
 #endif
-    if (max_scale > MAX_SUBNORMAL_SCALE && inside && !rescale) {
 #if RMS
-        float mean = 0.0f;
+    float mean = 0.0f;
 #endif
-        struct norm_row f = {1.0f, mean, factor, 0};
-        FOR_EACH_OWN(j)
-            if (affine_lost_precision(&f, ELEMENT(j), SCALE(j)))
-                TARGET(j) =
-                    affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
-    }
+    struct norm_row f = {1.0f, mean, factor, 0};
     if (any_rescale) {
         /* Second pass, with elements scaled by a power of two that keeps the
-         * largest square in range. Infinity and NaN still reach the results. */
-        float largest = 0.0f, sum = 0.0f;
-        int exponent = 0;
-        struct norm_row f = {1.0f, 0.0f, 0.0f, 0};
-        if (inside)
-            FOR_EACH_OWN(j)
-                largest = fmax(largest, fabs(ELEMENT(j)));
-        largest = normalize_exponent(
-            lanes_max(largest, squares, at.lanes, 1), &exponent);
-        int unit_log2 = clamp(-exponent, -126, 120);
-        f.unit = power_of_two(unit_log2);
-#if !RMS
-        if (inside)
-            FOR_EACH_OWN(j)
-                sum += ELEMENT(j) * f.unit;
-                f.mean = lanes_sum(sum, means, at.lanes, 1) / (float)p.by.count;
-                sum = 0.0f;
-#endif
-        if (inside)
-            FOR_EACH_OWN(j) {
-                float deviation = ELEMENT(j) * f.unit - f.mean;
-                sum += deviation * deviation;
+         * largest square in range. Infinity and NaN still reach the results.
+         * Its stages reduce the magnitudes, the elements and the squares of
+         * their deviations; rms_norm has no second stage. The code of the
+         * stages exists once, because it rarely runs. */
+        struct norm_row rescaled = {1.0f, 0.0f, 0.0f, 0};
+        int unit_log2 = 0;
+        float own = 0.0f;
+#pragma unroll 1
+        for (uint stage = 0; stage < 3; stage += 1 + RMS) {
+            own = 0.0f;
+            if (inside)
+                FOR_EACH_OWN(j) {
+                    float y = ELEMENT(j) * rescaled.unit - rescaled.mean;
+                    own = stage == 0   ? fmax(own, fabs(y))
+                          : stage == 1 ? own + y
+                                       : own + y * y;
+                }
+            rows_barrier(at.lanes, 1);
+            own = lanes_max_or_sum(own, squares, at.lanes, 1, stage == 0);
+            if (stage == 0) {
+                int exponent = 0;
+                normalize_exponent(own, &exponent);
+                unit_log2 = clamp(-exponent, -126, 120);
+                rescaled.unit = power_of_two(unit_log2);
+            } else if (stage == 1) {
+                rescaled.mean = own / (float)p.by.count;
             }
-        rows_barrier(at.lanes, 1);
-        sum = lanes_sum(sum, squares, at.lanes, 1) / (float)p.by.count;
-        float epsilon = p.epsilon > 0.0f
-                            ? fmax(p.epsilon * f.unit * f.unit, 0x1p-126f)
-                            : 0.0f;
+        }
+        own /= (float)p.by.count;
+        float epsilon =
+            p.epsilon > 0.0f
+                ? fmax(p.epsilon * rescaled.unit * rescaled.unit, 0x1p-126f)
+                : 0.0f;
         bool epsilon_is_finite = isfinite(epsilon);
-        f.factor = 1.0f / sqrt(epsilon_is_finite ? sum + epsilon : p.epsilon);
-        f.n = (epsilon_is_finite ? 0 : -unit_log2) + (RMS ? unit_log2 : 0);
-        if (inside && rescale)
-            FOR_EACH_OWN(j)
+        rescaled.factor =
+            1.0f / sqrt(epsilon_is_finite ? own + epsilon : p.epsilon);
+        rescaled.n =
+            (epsilon_is_finite ? 0 : -unit_log2) + (RMS ? unit_log2 : 0);
+        if (rescale)
+            f = rescaled;
+    }
+    if (inside && (rescale || max_scale > MAX_SUBNORMAL_SCALE))
+        FOR_EACH_OWN(j)
+            if (rescale || affine_lost_precision(&f, ELEMENT(j), SCALE(j)))
                 TARGET(j) =
                     affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
-    }
     STAGE_ROWS_OUT
 }
 #endif

@@ -56,6 +56,14 @@ static inline float shuffle_xor(float x, uint mask)
     return intel_sub_group_shuffle_xor(x, mask);
 }
 #endif
+/* Returns true if the results of all sub-groups fit into one sub-group. The
+ * 1024 work-items of NVIDIA's largest work-groups are 32 warps, so that the
+ * result is known when compiling. */
+#if SHUFFLE == 1
+#define SUBGROUPS_FIT(subgroups, width) true
+#else
+#define SUBGROUPS_FIT(subgroups, width) ((subgroups) <= (width))
+#endif
 #ifdef SHUFFLE_WIDTH
 static inline float4 shuffle_xor4(float4 x, uint mask)
 {
@@ -88,7 +96,7 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
         barrier(CLK_LOCAL_MEM_FENCE);                                          \
         uint first = (id & ~(span - 1)) / width * step + row_;                 \
         uint subgroups = span / width;                                         \
-        if (step == 1 && subgroups <= width) {                                 \
+        if (step == 1 && SUBGROUPS_FIT(subgroups, width)) {                    \
             own = partials[first + (id & (subgroups - 1))];                    \
             for (uint mask = subgroups / 2; mask > 0; mask /= 2)               \
                 own = combine(own, shuffle(own, mask));                        \
