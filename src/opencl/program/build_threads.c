@@ -247,13 +247,19 @@ void build_enqueue(struct tandem_device *device, struct kernel_variant *variant,
                    struct trial_launch *trial)
 {
     struct programs *programs = &device->programs;
+    /* Kernels with tiles, which have fixed work-groups, take longest to build.
+     * Compile processes build them first, so that at the end they all have
+     * something to do. */
+    bool at_front =
+        device->compile_pool.limit != 0 &&
+        (variant->key.kernel->flags & KERNEL_FIXED_GROUP_SIZE) != 0;
     pthread_mutex_lock(&programs->mutex);
     /* If no thread can be started, the launch builds the variant itself. */
     if (can_build(variant) && !programs->is_stopping &&
         build_thread_ensure(device, false)) {
         trial_set(variant, trial);
         trial = NULL;
-        job_add(programs, variant, false);
+        job_add(programs, variant, at_front);
         /* A process takes about as long to start as two builds. */
         if (device->compile_pool.limit != 0 &&
             programs->job_count > 2u * programs->thread_count)
