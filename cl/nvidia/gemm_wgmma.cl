@@ -456,7 +456,8 @@ INLINE struct column_scale column_scale_of(__local const float2 *scales,
     } while (0)
 
 /* Stores the vectors that a work-item has in a round of store_tile, without a
- * loop. beta must be 0, and C_IS_VEC4 must be set. */
+ * loop. beta must be 0, and C_IS_VEC4 must be set. round_scale and round_bias
+ * are those of the columns of the round. */
 #define ACTIVATE(x) ACTIVATION(x, p->activation[0], p->activation[1])
 #define STORE_VEC4S_FAST(row, column)                                          \
     do {                                                                       \
@@ -469,9 +470,8 @@ INLINE struct column_scale column_scale_of(__local const float2 *scales,
             const uint y_ = (row) + i_ * OUT_ROW_STEP + y, x_ = (column) + x;  \
             const float row_bias_ =                                            \
                 has_row_bias && y_ < rows ? C_TO_F32(row_bias[y_]) : 0.0f;     \
-            UNSCALE(four_[i_], y_, column_scale[(column) / OUT_COLUMNS]);      \
-            four_[i_] = p->alpha * four_[i_] +                                 \
-                        (column_bias[(column) / OUT_COLUMNS] + row_bias_);     \
+            UNSCALE(four_[i_], y_, round_scale);                               \
+            four_[i_] = p->alpha * four_[i_] + (round_bias + row_bias_);       \
             four_[i_] =                                                        \
                 (float4)(ACTIVATE(four_[i_].s0), ACTIVATE(four_[i_].s1),       \
                          ACTIVATE(four_[i_].s2), ACTIVATE(four_[i_].s3));      \
@@ -539,10 +539,19 @@ INLINE bool store_tile(__global C_T *c, __global float *partial,
         column_scale[i] = column_scale_of(scales, i * OUT_COLUMNS + x);
 #endif
     if (uses_fast_path) {
-        REPEAT (round, OUT_ROUNDS) {
-            SHARE_SUMS(round);
+        FOR_EACH_PART (now, OUT_ROUNDS) {
+            float4 round_bias = (float4)(0.0f);
+#if FORMAT == FORMAT_FP16X3
+            struct column_scale round_scale;
+            REPEAT_PART (now, round, OUT_ROUNDS)
+                round_scale = column_scale[ROUND_COLUMN(round) / OUT_COLUMNS];
+#endif
+            REPEAT_PART (now, round, OUT_ROUNDS) {
+                SHARE_SUMS(round);
+                round_bias = column_bias[ROUND_COLUMN(round) / OUT_COLUMNS];
+            }
             warp_sync();
-            STORE_VEC4S_FAST(first + ROUND_ROW(round), ROUND_COLUMN(round));
+            STORE_VEC4S_FAST(first + ROUND_ROW(now), ROUND_COLUMN(now));
             warp_sync();
         }
         return is_finite;
