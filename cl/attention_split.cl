@@ -138,27 +138,13 @@ INLINE float inverse_of(float total)
 #ifdef BUILD_attention_split
 #define SUMS (KEYS_AT_ONCE * ROWS)
 #if SHUFFLE == 1
-/* Exchanges sums with the work-item at lane ^ mask. If there are several sums,
- * each of the two work-items keeps the totals of half of them. */
-INLINE void sums_exchange(float *sum, uint count, uint lane, uint mask)
-{
-    const bool upper = (lane & mask) != 0;
-    if (count <= 1)
-        sum[0] += shuffle_xor(sum[0], mask);
-    REPEAT (i, count / 2) {
-        const float first = sum[i], second = sum[i + count / 2];
-        sum[i] =
-            (upper ? second : first) + shuffle_xor(upper ? first : second, mask);
-    }
-}
-
 /* Adds up the partial sums of LANES work-items and stores the totals in
  * `scores`. */
 INLINE void sums_store(__local float *scores, float *sum, uint lane, uint key)
 {
-    sums_exchange(sum, SUMS, lane, 4);
-    sums_exchange(sum, SUMS / 2, lane, 2);
-    sums_exchange(sum, SUMS / 4, lane, 1);
+    sums_exchange(sum, SUMS, 4);
+    sums_exchange(sum, SUMS / 2, 2);
+    sums_exchange(sum, SUMS / 4, 1);
     if (SUMS < LANES && lane % (LANES / min(SUMS, LANES)) != 0)
         return;
     REPEAT (i, (SUMS + LANES - 1) / LANES) {

@@ -76,6 +76,25 @@ static inline float2 shuffle_xor2(float2 x, uint mask)
 }
 #endif
 
+#if SHUFFLE == 1 && defined SHUFFLE_WIDTH
+/* Adds up `count` sums of this work-item and of the work-item at id ^ mask. If
+ * there are several sums, each of the two work-items gets half of the totals,
+ * in the first half of `sum`: the work-item with the bit `mask` in its id gets
+ * the totals of the second half. `count` must be a power of two; 0 stands for
+ * one sum. */
+INLINE void sums_exchange(float *sum, uint count, uint mask)
+{
+    const bool upper = (get_local_id(0) & mask) != 0;
+    if (count <= 1)
+        sum[0] += shuffle_xor(sum[0], mask);
+    REPEAT (i, count / 2) {
+        const float first = sum[i], second = sum[i + count / 2];
+        sum[i] = (upper ? second : first) +
+                 shuffle_xor(upper ? first : second, mask);
+    }
+}
+#endif
+
 /* The body of a function with the parameters own, partials, lanes and step. The
  * function combines the values `own` of all lanes of a row in a fixed order. A
  * row has `lanes` lanes, a power of two, which are `step` work-items apart. All

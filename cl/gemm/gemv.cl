@@ -139,7 +139,7 @@ typedef float x_t;
 #define W_OFFSET(u, i, j) (w_offset[i] + W_K(u, j))
 #endif
 
-#if STREAM && W_VECTOR == 4
+#if STREAM && W_VECTOR == 4 && !defined EMULATED
 INLINE float4 f32_stream4(__global const float *from)
 {
     float4 x;
@@ -360,6 +360,28 @@ INLINE void partials_add(float (*sum)[VECTOR_COUNT], __local float *shared,
     }
 }
 
+#if defined WARP_ITEMS && PARTIALS_LEFT == 1 && VECTOR_COUNT > 1
+/* Adds up the sums of a lane group, which is part of a warp, and leaves the
+ * totals in local memory. In each step, two lanes exchange half of their sums,
+ * so that in the end each lane has other totals. */
+#define SUMS (ITEM_ROWS * VECTOR_COUNT)
+INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
+                              uint lane_group, uint lane)
+{
+    float *all = &sum[0][0];
+    REPEAT (step, 5)
+        if (WARP_ITEMS >> (step + 1) >= LANE_STRIDE)
+            sums_exchange(all, SUMS >> step, WARP_ITEMS >> (step + 1));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (SUMS >= LANES || lane % (LANES / min(SUMS, LANES)) == 0)
+        REPEAT (i, (SUMS + LANES - 1) / LANES) {
+            const uint at = lane * SUMS / LANES + i;
+            shared[GROUP_ROW(at / VECTOR_COUNT) * VECTOR_COUNT +
+                   at % VECTOR_COUNT] = all[i];
+        }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+#else
 /* Adds up the sums of a lane group and leaves the totals in local memory. */
 INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
                               uint lane_group, uint lane)
@@ -388,6 +410,7 @@ INLINE void lane_group_reduce(float (*sum)[VECTOR_COUNT], __local float *shared,
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 }
+#endif
 
 /* Stores the totals, which are in local memory, with coalesced writes. */
 INLINE void store_block(__global C_T *c, __global float *partial,

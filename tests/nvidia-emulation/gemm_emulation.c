@@ -2,9 +2,9 @@
 /*
  * Usage: emulated DIRECTORY COMPILER OPTION...
  *
- * Plans GEMMs for the tensor cores of NVIDIA GPUs, compiles their kernels for
- * the host CPU into DIRECTORY, runs them step by step, and compares the
- * results with a float64 reference.
+ * Plans GEMMs for the tensor cores of NVIDIA GPUs, and GEMVs with shuffles.
+ * Compiles their kernels for the host CPU into DIRECTORY, runs them step by
+ * step, and compares the results with a float64 reference.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -94,6 +94,15 @@ static const struct gemm_case cases[] = {
     {"wgmma-16bit-128x128", 136, 130, 200, 2, TB, 1, .dtype = TANDEM_F16},
     {"wgmma-16bit-128x64", 136, 72, 600, 1, TA, 2, .beta = 1,
      .dtype = TANDEM_BF16},
+    /* GEMV, whose lanes add up their sums by shuffles. */
+    {"gemv-1", 70, 1, 500, 1, 0, 1, .beta = 0},
+    {"gemv-4", 67, 3, 260, 2, 0, 1, .pad = {1}, .beta = 1},
+    {"gemv-4", 3, 70, 1100, 1, TB, 2, .beta = 0},
+    {"gemv-8", 40, 7, 1300, 1, 0, 1, .beta = 0},
+    {"gemv-8", 6, 131, 1029, 1, TB, 1, .pad = {3, 3}},
+    {"gemv-8", 7, 65, 300, 1, 0, 1, .beta = 0},
+    {"gemv-16", 15, 66, 700, 1, TB, 1, .beta = 0},
+    {"gemv-16", 33, 16, 600, 1, 0, 2, .beta = 0},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -232,10 +241,11 @@ static bool gemm_run_make(struct gemm_run *run, const struct gemm_case *of)
         .b = {&run->b.buffer, 0, run->b.ld, run->b.plane},
         .c = {&run->c.buffer, 0, run->c.ld, run->c.plane},
         .c_dtype = TANDEM_F32};
-    struct kernel_key key = tensor_core_key(&run->gemm, run->tile);
-    bool maps = gemm_configs[run->tile].uses_wgmma;
-    run->uses_tma[OPERAND_A] = maps && key.a_layout == LAYOUT_K_MAJOR;
-    run->uses_tma[OPERAND_B] = maps && key.b_layout == LAYOUT_K_MAJOR;
+    if (gemm_configs[run->tile].uses_wgmma) {
+        struct kernel_key key = tensor_core_key(&run->gemm, run->tile);
+        run->uses_tma[OPERAND_A] = key.a_layout == LAYOUT_K_MAJOR;
+        run->uses_tma[OPERAND_B] = key.b_layout == LAYOUT_K_MAJOR;
+    }
     padding_fill(&run->a, of->pad[0], of->batch);
     padding_fill(&run->b, of->pad[1], of->batch);
     elements_set(run);
@@ -361,6 +371,7 @@ static bool case_run(uint32_t number)
 
 int main(int argc, char **argv)
 {
-    static const struct platform_device hardware = {.correct_divide = true};
+    static const struct platform_device hardware = {.nvidia = true,
+                                                   .correct_divide = true};
     return emulation_main(argc, argv, &hardware, CASES, case_run);
 }
