@@ -175,18 +175,19 @@ INLINE void scores_compute(float (*score)[4], uint q_from, uint k_from)
  * 4 * c + j of 32 columns, so that a work-item loads and stores vec4. */
 INLINE void values_add(float (*sum)[4], float (*weight)[4], uint v_from)
 {
-    REPEAT (c, KEYS / 16) {
+    FOR_EACH_PART (now, KEYS / 16) {
         uint y[2][4];
         struct split_block a;
-        REPEAT (s, 2)
-            REPEAT (e, 4)
-                y[s][e] = as_uint(weight[c * 2 + s][e % 2 * 2 + e / 2]);
+        REPEAT_PART (now, c, KEYS / 16)
+            REPEAT (s, 2)
+                REPEAT (e, 4)
+                    y[s][e] = as_uint(weight[c * 2 + s][e % 2 * 2 + e / 2]);
         block_split(&a, y);
         REPEAT (block, VALUE_BLOCKS) {
             uint v[BLOCKS_AT_ONCE][4];
             REPEAT (e, 4) {
                 uint x[4];
-                load_4_words(x, v_from + ((c * 16 + e / 2 * 8 + e % 2) *
+                load_4_words(x, v_from + ((now * 16 + e / 2 * 8 + e % 2) *
                                               V_PITCH +
                                           block * 32) *
                                              4);
