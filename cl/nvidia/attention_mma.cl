@@ -150,7 +150,7 @@ INLINE void scores_compute(float (*score)[4], uint q_from, uint k_from)
     REPEAT (n, KEY_BLOCKS)
         REPEAT (e, 4)
             score[n][e] = 0.0f;
-#pragma unroll 2
+#pragma unroll 1
     for (uint d = 0; d < WIDTH; d += 16) {
         uint x[2][4];
         struct split_block a;
