@@ -295,11 +295,10 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
             p.epsilon > 0.0f
                 ? fmax(p.epsilon * rescaled.unit * rescaled.unit, 0x1p-126f)
                 : 0.0f;
-        bool epsilon_is_finite = isfinite(epsilon);
-        rescaled.factor =
-            1.0f / sqrt(epsilon_is_finite ? own + epsilon : p.epsilon);
-        rescaled.n =
-            (epsilon_is_finite ? 0 : -unit_log2) + (RMS ? unit_log2 : 0);
+        /* An epsilon that overflows makes a finite sum negligible. */
+        bool only_epsilon = isinf(epsilon) && isfinite(own);
+        rescaled.factor = 1.0f / sqrt(only_epsilon ? p.epsilon : own + epsilon);
+        rescaled.n = (only_epsilon ? -unit_log2 : 0) + (RMS ? unit_log2 : 0);
         if (rescale)
             f = rescaled;
     }

@@ -122,8 +122,6 @@ static void reference(const struct call *call, const struct dense *in,
         for (int64_t i = begin; i < begin + count; i++)
             norm_element(call, in, &row, i, i / spatial % in->shape[1], out);
     }
-    if (call->any_magnitude)
-        norm_allow_infinite_scale(out);
 }
 
 /* ---- cases ---- */
@@ -302,34 +300,20 @@ static void draw(struct call *call, const struct block *block)
             operand_draw(call, i, TANDEM_F32, &shape);
 }
 
-/* Scale and bias of a group are about 1. A variance is positive. */
+/* A variance is positive. */
 static bool fill(struct call *call, uint32_t input, const struct spread *spread)
 {
-    static const struct spread normal = {.kind = SPREAD_NORMAL};
-    bool batch = call->row->id == TANDEM_OP_BATCH_NORM;
-
-    if (input == 0)
+    if (input != 4)
         return false;
-    reals_fill(&call->operands[input], batch ? spread : &normal, call->random);
-    if (input == 4)
-        make_positive(&call->operands[input]);
+    reals_fill(&call->operands[4], spread, call->random);
+    make_positive(&call->operands[4]);
     return true;
 }
 
 static void draw_epsilon(struct call *call, const struct spread *spread)
 {
-    static const double epsilons[] = {1e-12, 1e-8, 1e-5, 1e-3, 0.5};
-
     (void)spread;
-    call->floats[0] = epsilons[random_below(call->random, 5)];
-}
-
-static void limit_exponents(const struct op_row *row, double *low, double *high)
-{
-    if (row->id == TANDEM_OP_BATCH_NORM)
-        return;
-    *low = -14.0;
-    *high = 14.0;
+    call->floats[0] = norm_epsilon_draw(call->random);
 }
 
 static bool draw_invalid_attribute(struct call *call)
@@ -382,7 +366,6 @@ const struct suite_class suite_channel_norm = {
     .draw = draw,
     .fill = fill,
     .draw_attributes = draw_epsilon,
-    .limit_exponents = limit_exponents,
     .draw_invalid_attribute = draw_invalid_attribute,
     .weight = 3,
     .make_valid = make_valid,

@@ -27,7 +27,7 @@ struct moments moments_of(const struct dense *in, int64_t begin, int64_t count,
 void norm_element(const struct call *call, const struct dense *in,
                   const struct moments *row, int64_t i, int64_t within,
                   struct expected *out);
-/* Accepts any value where the scale of the tolerance is infinite. */
-void norm_allow_infinite_scale(struct expected *out);
+/* Returns an epsilon of a usual size or, once in three, of any size. */
+double norm_epsilon_draw(struct random *random);
 
 #endif
