@@ -247,7 +247,7 @@ static void reference(const struct call *call, const struct dense *in,
         if (!reference_activation((uint32_t)call->ints[ACTIVATION],
                                   call->floats, sum.real, error, &out->real[i],
                                   &out->tolerance[i]) ||
-            sum.padding_meets_infinity || sum.finite > 0.5 * (double)FLT_MAX)
+            sum.padding_meets_infinity || sum.finite > 0x1p127)
             out->unspecified[i] = UNSPECIFIED;
         index_next(desc->rank, desc->shape, index);
     }

@@ -80,18 +80,27 @@ static double tolerance_of(const struct tandem_gemm *gemm, double scale,
            flag_error;
 }
 
-/*
- * Returns what subnormal products may lose, and sets *out_overflows if partial
- * sums may leave the range of f32 in some order of summation.
- */
-static double range_error(const struct tandem_gemm *gemm, double scale,
-                          bool *out_overflows)
+/* Returns what is lost if subnormal products are flushed to zero. */
+static double flushed_error(const struct tandem_gemm *gemm)
 {
-    double size = fabs(gemm->alpha) < 1.0 ? fabs(gemm->alpha) : 1.0;
-
-    *out_overflows = size > 0.0 && scale / size > 0.5 * (double)FLT_MAX;
     return ((double)gemm->k + 2.0) * fmax(fabs(gemm->alpha), 1.0) *
            (double)FLT_MIN;
+}
+
+/*
+ * Returns true if sums may leave the range of f32 in some order of summation.
+ * scale is the sum of the magnitudes of the finite terms.
+ */
+static bool sums_may_overflow(const struct tandem_gemm *gemm, double scale)
+{
+    double size = (float)gemm->alpha != 0.0f ? fabs(gemm->alpha) : 1.0;
+
+    return scale / fmin(size, 1.0) > 0x1p127;
+}
+
+static double size_if_finite(double x)
+{
+    return isfinite(x) ? fabs(x) : 0.0;
 }
 
 /* The number of columns of b that are summed together. */
@@ -193,14 +202,30 @@ static void strip_sum(int64_t k, const double *a, const double *b, double *sums,
     memcpy(scales, scale, sizeof(scale));
 }
 
-/* Computes an element from its sum; largest: see allowed_error. */
-static void element_fill(const struct call *call, const int64_t *at, double sum,
-                         double scale, double largest, struct expected *out)
+/* Returns the sum of the magnitudes of the finite products of one column. */
+static double finite_scale(int64_t k, const double *a, const double *b)
+{
+    double scale = 0.0;
+
+    for (int64_t p = 0; p < k; p++)
+        scale += size_if_finite(a[p] * b[p * STRIP]);
+    return scale;
+}
+
+/* The sums over k for one element. */
+struct products {
+    double sum, scale;
+    double finite;  /* The scale of the finite products. */
+    double largest; /* See allowed_error. */
+};
+
+/* Computes an element from its products. */
+static void element_fill(const struct call *call, const int64_t *at,
+                         struct products products, struct expected *out)
 {
     const struct tandem_gemm *gemm = &call->gemm;
     int64_t i = (at[0] * gemm->m + at[1]) * gemm->n + at[2];
-    double before = 0.0, added, flag_error, error, parameters[2];
-    bool overflows = false;
+    double before = 0.0, added, scale, sum, finite, error, parameters[2];
 
     if ((float)gemm->beta != 0.0f)
         before = gemm->beta * matrix_at(&gemm->c, c_dtype_of(gemm),
@@ -209,17 +234,20 @@ static void element_fill(const struct call *call, const int64_t *at, double sum,
     added = bias_at(gemm, call->operands[2].image, at[1], at[2]);
     /* In this case a and b are not read. */
     if (gemm->k == 0 || (float)gemm->alpha == 0.0f)
-        sum = scale = largest = 0.0;
-    flag_error = allowed_error(gemm, fabs(gemm->alpha) * scale, largest);
-    scale = fabs(gemm->alpha) * scale + fabs(before) + fabs(added);
-    sum = gemm->alpha * sum + before + added;
-    error = tolerance_of(gemm, scale, flag_error);
+        products = (struct products){0};
+    scale = fabs(gemm->alpha) * products.scale;
+    error = allowed_error(gemm, scale, products.largest);
+    scale += fabs(before) + fabs(added);
+    error = tolerance_of(gemm, scale, error);
     if (call->any_magnitude)
-        error += range_error(gemm, scale, &overflows);
+        error += flushed_error(gemm);
+    sum = gemm->alpha * products.sum + before + added;
+    finite = fabs(gemm->alpha) * products.finite + size_if_finite(before) +
+             size_if_finite(added);
     activation_parameters(gemm, parameters);
     if (!reference_activation(gemm->activation, parameters, sum, error,
                               &out->real[i], &out->tolerance[i]) ||
-        overflows)
+        sums_may_overflow(gemm, finite))
         out->unspecified[i] = UNSPECIFIED;
 }
 
@@ -230,14 +258,20 @@ static void row_fill(const struct call *call, const struct operands *operands,
     double sums[STRIP], scales[STRIP];
 
     for (int64_t column = 0; column < gemm->n; column++) {
-        int64_t at[3] = {batch, row, column};
+        const double *a = operands->a + row * gemm->k;
+        const double *strip = operands->b + column / STRIP * STRIP * gemm->k;
+        const int64_t at[3] = {batch, row, column}, j = column % STRIP;
+        struct products products;
 
-        if (column % STRIP == 0)
-            strip_sum(gemm->k, operands->a + row * gemm->k,
-                      operands->b + column * gemm->k, sums, scales);
-        element_fill(call, at, sums[column % STRIP], scales[column % STRIP],
-                     operands->largest_a[row] * operands->largest_b[column],
-                     out);
+        if (j == 0)
+            strip_sum(gemm->k, a, strip, sums, scales);
+        products.sum = sums[j];
+        products.scale = products.finite = scales[j];
+        if (!isfinite(scales[j]))
+            products.finite = finite_scale(gemm->k, a, strip + j);
+        products.largest =
+            operands->largest_a[row] * operands->largest_b[column];
+        element_fill(call, at, products, out);
     }
 }
 
