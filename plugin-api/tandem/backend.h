@@ -134,8 +134,7 @@ struct tandem_tensor_desc {
 
 /* Operator classes: the shapes and dtypes of an operator.  F is f32 in this
  * minor version (later also f16, bf16 and f64 on devices that have them).
- * The list has one row X(ID, number, name) per class.  Numbers are part of the
- * ABI and never reused.
+ * X(ID, number, name).  Numbers are part of the ABI and never reused.
  *  UNARY         F -> F; the output has the shape of the input
  *  BINARY        F, F -> F; broadcast like NumPy; scalars allowed.  mod and
  *                fmod of 0 are NaN
@@ -179,7 +178,7 @@ struct tandem_tensor_desc {
  *  NORM          F... -> F over axes ints[0] and later; scale and bias have the
  *                shape of these axes
  *  CHANNEL_NORM  F[n][c][spatial...] of rank 2 to 8, F[c]... -> F; groups
- *                divides c; results for a negative variance are unspecified
+ *                divides c
  *  GATHER        data and i32 or i64 indices, as in ONNX.  Dtypes like COPY.
  *                gather: along axis ints[0], which the shape of indices
  *                replaces.  gather_elements: along axis ints[0]; the output has
@@ -218,10 +217,7 @@ struct tandem_tensor_desc {
  *                [2^-24, 2^24] (0: output length / input length), and by a
  *                start and then an end per axis (roi) in [-2^20, 2^20], else 0
  *                and 1.  Coordinates that differ by at most 2^-40 of the input
- *                length count as equal (lengths up to 2^20).  A result is
- *                interpolated from elements, its taps; a NaN or infinite tap of
- *                weight 0 may give NaN.  With exclude_outside, a result whose
- *                weights inside sum up to less than 2^-10 is unspecified
+ *                length count as equal (lengths up to 2^20)
  *  TOPK          F -> F values and i64 indices along axis ints[0], which gets
  *                the length k, ints[1], in [0, length]; the length is below
  *                2^32.  The k largest (ints[2] = 1) or smallest (ints[2] = 0)
@@ -249,7 +245,7 @@ struct tandem_tensor_desc {
  *  ATTENTION     q F[n][h][queries][d], k F[n][g][keys][d], v F[n][g][keys][e]
  *                -> F[n][h][queries][e]; g divides h.  Optional mask, added (F)
  *                or false for keys to leave out (bool), which broadcasts to
- *                [n][h][queries][keys].  Unspecified for NaN or +inf
+ *                [n][h][queries][keys]
  *  ROTARY_EMBEDDING  F[n][h][tokens][d] and cos, sin F[n][tokens][w / 2], or
  *                F[length][w / 2] and i32 or i64 positions [n][tokens]
  *  GEMM          struct tandem_gemm
@@ -320,11 +316,15 @@ enum tandem_op_class {
  *            if the product of all finite |x| > 1 is above 2^127, or that of
  *            all nonzero |x| < 1 is below 2^-125.  It is always NaN if an x is
  *            NaN, or if one x is 0 and another is infinite
- *   GEMM     (t + 2 sqrt k) * 2 eps * s, s = |alpha| sum |a||b| + |beta c| +
- *            |bias|.  An activation has its metric for an argument within this
- *            bound.  A 16-bit c rounds such a result.  Unspecified (sums may
- *            overflow) if s or s / |alpha|, of finite terms, exceeds 2^127
- *   TERM_MAGNITUDE  t * 2 eps * s; s is the sum of the terms' magnitudes
+ *   GEMM     (t + 2 sqrt k) * 2 eps * s + (k + 2) * max(1, |alpha|) * 2^-126;
+ *            s = |alpha| sum |a||b| + |beta c| + |bias|.  An activation has its
+ *            metric for an argument within this bound.  A 16-bit c rounds such
+ *            a result.  The row of gemm says what is unspecified
+ *   TERM_MAGNITUDE  t * 2 eps * s; s is the sum of the terms' magnitudes, that
+ *            of a sum the sum of its terms' magnitudes.  Holds for all inputs,
+ *            infinities and NaN included, and if intermediate results leave the
+ *            range of f32, except where the operator's row says that the result
+ *            is unspecified (any number, infinity or NaN)
  * The order of additions and multiplications in REDUCE and DOT is unspecified,
  * but fixed for one device, shapes, strides and byte offsets. */
 enum tandem_metric {
@@ -446,7 +446,7 @@ X(GATHER_ELEMENTS, 74, "gather_elements", GATHER, 2, 1, "axis", 1, "", 0, GATHER
 X(GATHER_ND,  75, "gather_nd",  GATHER, 2, 1, "batch_dims", 1, "", 0, GATHER, EXACT, 0, 1, "data[batch, index] for each vector in the last axis of indices") \
 X(SCATTER_ELEMENTS, 76, "scatter_elements", SCATTER, 3, 1, "axis,reduction", 2, "", 0, GATHER, EXACT, 0, 1, "data; y[p] = reduction(y[p], updates[i]) in the order of i, p is i with index[i] as position along axis; partial results may be flushed to zero") \
 X(SCATTER_ND, 77, "scatter_nd", SCATTER, 3, 1, "reduction", 1, "", 0, GATHER, EXACT, 0, 1, "data; y[index] = reduction(y[index], updates[i]) for each vector in the last axis of indices, in order; partial results may be flushed to zero") \
-X(RESIZE,     78, "resize",     RESIZE, 1, 1, "mode,coordinate_transformation_mode,nearest_mode,exclude_outside,antialias", 5, "cubic_coeff_a,extrapolation_value", 2, STRIDED, TERM_MAGNITUDE, 16, 1, "sum of weight x over the taps of each axis; s = w^2 (1 + n / 16) max |x| over the taps, w the product over the axes of the sums of |weight|, n the most taps of an axis; nearest: exact") \
+X(RESIZE,     78, "resize",     RESIZE, 1, 1, "mode,coordinate_transformation_mode,nearest_mode,exclude_outside,antialias", 5, "cubic_coeff_a,extrapolation_value", 2, STRIDED, TERM_MAGNITUDE, 16, 1, "sum of weight x over the taps of each axis, the elements that a result is interpolated from; s = w^2 (1 + n / 16) max |x| over the taps, w the product over the axes of the sums of |weight|, n the most taps of an axis; nearest: exact; unspecified if w w' max |x| > 2^126 for finite x, w' the product over the axes of max(1, the sum of |weight| before weights are divided by their sum), if that sum is below 2^-10, or if an infinite or NaN x has |weight| < 10^-5") \
 X(TILE,       79, "tile",       PAD, 1, 1, "repeats", 0, "", 0, STRIDED, EXACT, 0, 1, "x repeated along each axis") \
 X(SUM,        80, "reduce_sum",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x; 0 if empty") \
 X(MEAN,       81, "reduce_mean", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x / n; NaN if empty") \
@@ -468,22 +468,22 @@ X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOG_
 X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "-log_softmax(x)[label], [n]") \
 X(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2, 1, "", 0, "scale", 1, SOFTMAX, TERM_MAGNITUDE, 32, 1, "scale (softmax(x) - onehot(label)), [n][c]; s = |scale| (p (1 + |x - m| / 16) + onehot)") \
 X(TRILU,      99, "trilu",      TRILU, 1, 1, "upper,diagonal", 2, "", 0, STRIDED, EXACT, 0, 1, "x where column - row >= diagonal (upper 1) or <= diagonal (upper 0), else 0") \
-X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|") \
+X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|; m may be 0 if it is subnormal; unspecified if d is 0 and m is not, or if scale is infinite and d is not") \
 X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
-X(BATCH_NORM, 109, "batch_norm", CHANNEL_NORM, 5, 1, "", 0, "epsilon", 1, ELEMENTWISE, TERM_MAGNITUDE, 4, 1, "inputs x scale bias mean variance: scale (x - mean) / d + bias, d = (variance + epsilon)^(1/2); s = |scale| (|x| + |mean|) / d + |bias|") \
+X(BATCH_NORM, 109, "batch_norm", CHANNEL_NORM, 5, 1, "", 0, "epsilon", 1, ELEMENTWISE, TERM_MAGNITUDE, 4, 1, "inputs x scale bias mean variance: scale (x - mean) / d + bias, d = (variance + epsilon)^(1/2); s = |scale| (|x| + |mean|) / d + |bias|; unspecified if variance is negative, or if it is subnormal and epsilon < 2^-110") \
 X(INSTANCE_NORM, 112, "instance_norm", CHANNEL_NORM, 3, 1, "", 0, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "group_norm with groups = c") \
-X(GROUP_NORM, 113, "group_norm", CHANNEL_NORM, 3, 1, "groups", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias with h and s of layer_norm; the mean and the variance are those of c / groups consecutive channels and all spatial axes") \
+X(GROUP_NORM, 113, "group_norm", CHANNEL_NORM, 3, 1, "groups", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias with h, s and the exceptions of layer_norm; the mean and the variance are those of c / groups consecutive channels and all spatial axes") \
 X(RELU_GRAD,  100, "relu_grad", GRADIENT, 2, 1, "", 0, "", 0, ELEMENTWISE, EXACT, 0, 1, "0 where x <= 0, else dy; inputs dy, x") \
 X(AVERAGE_POOL, 104, "average_pool", POOL, 1, 1, "ceil_mode,count_include_pad", 2, "", 0, STRIDED, SUM, 8, 1, "sum of the window / number of its elements; with count_include_pad 1, elements in the padding count; NaN if none counts") \
 X(MAX_POOL,   105, "max_pool",  POOL, 1, 1, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max of the window; -inf if it is empty") \
 X(MAX_POOL_INDICES, 106, "max_pool_indices", POOL, 1, 2, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max_pool, and the row-major index of the first maximum in the input; -1 if the window is empty") \
-X(CONV,       107, "conv",       CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "activation(sum weight x + bias + residual), over the channels of the group and the window; s and k as in gemm") \
+X(CONV,       107, "conv",       CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "activation(sum weight x + bias + residual), over the channels of the group and the window; s, k and unspecified results as in gemm, with alpha = 1") \
 X(CONV_TRANSPOSE, 108, "conv_transpose", CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "like conv, with the sum over the windows of conv that cover the element") \
-X(ATTENTION,  114, "attention",  ATTENTION, 3, 1, "causal,past", 2, "scale,softcap", 2, GEMM, TERM_MAGNITUDE, 32, 1, "softmax(cap(scale q k^T) + mask) v, head i of q with head floor(i g / h) of k and v; cap(x) = softcap tanh(x / softcap) if softcap > 0; causal 1: query i has the keys 0 to i + past only; 0 without keys; s = (1 + a) sum p |v|, p the softmax, a the largest |scale| sum |q k| + |mask| of the keys; weights of v below 2^-125 may be 0; unspecified if a > 2^16 or sum |v| > 2^126") \
+X(ATTENTION,  114, "attention",  ATTENTION, 3, 1, "causal,past", 2, "scale,softcap", 2, GEMM, TERM_MAGNITUDE, 32, 1, "softmax(cap(scale q k^T) + mask) v, head i of q with head floor(i g / h) of k and v; cap(x) = softcap tanh(x / softcap) if softcap > 0; causal 1: query i has the keys 0 to i + past only; 0 without keys; s = (1 + a) sum p |v|, p the softmax, a the largest |scale| sum |q k| + |mask| of the keys; weights of v below 2^-125 may be 0; unspecified if q, k or v has an infinity or NaN, or the mask +inf or NaN, if a > 2^16 or if sum |v| > 2^126") \
 X(ROTARY_EMBEDDING, 115, "rotary_embedding", ROTARY_EMBEDDING, 3, 1, "interleaved,rotary_dim", 2, "", 0, ELEMENTWISE, TERM_MAGNITUDE, 2, 1, "the first w = rotary_dim (0: d) elements of a row are pairs (a, b), which become (a c - b s, a s + b c) with c and s from the pair's column of cos and sin; interleaved 1: neighbours; 0: b is w / 2 after a; the others are copied; NaN for a position out of range; the sum s of magnitudes is |a c| + |b s| or |a s| + |b c|; terms below 2^-125 may be 0; unspecified if a finite term exceeds 2^126") \
-X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m)") \
-X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32") \
-X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias)") \
+X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m); m is unspecified if d or m, and w if one of these, the factor of lr or w, as sums of the magnitudes of finite terms, exceeds the largest f32") \
+X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32; terms of m and m in w may be 0 if they are subnormal; with f the largest f32 and sums of the magnitudes of finite terms, v is unspecified if g > f, m if g or m > f, and w if one of these or w + max(1, lr) m / (1 - beta1^step) / min(1, the divisor) > f") \
+X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias); products may be flushed to zero; unspecified (sums may overflow) if the sum of the finite terms of s, divided by |alpha| if 0 < |alpha| < 1, exceeds 2^127") \
 X(ACOSH,     121, "acosh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arcosh x") \
 X(ATANH,     122, "atanh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "artanh x") \
 X(EXP2,      123, "exp2",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "2^x") \
@@ -876,10 +876,10 @@ struct tandem_backend {
      * descriptors may be changed on return. An output of class UNARY to
      * TERNARY, GRADIENT or OPTIMIZER may be exactly one of its inputs: same
      * buffer, offset, shape and strides. An output of class SCATTER may be
-     * exactly input 0. Any other output that shares a byte
-     * with an input, an output or itself is TANDEM_INVALID_ARGUMENT. Disjoint
-     * slices of one tensor, also transposed, are accepted. With other strides,
-     * a plugin that is not sure may report an overlap. */
+     * exactly input 0. Any other output that shares a byte with an input, an
+     * output or itself is TANDEM_INVALID_ARGUMENT. Disjoint slices of one
+     * tensor, also transposed, are accepted. With other strides, a plugin that
+     * is not sure may report an overlap. */
     enum tandem_status (*launch)(
         struct tandem_stream *stream, const struct tandem_op *op,
         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,

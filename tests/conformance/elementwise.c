@@ -642,6 +642,10 @@ static void draw_attributes(struct call *call, const struct spread *spread)
     if (call->row->op_class == TANDEM_CLASS_UNARY)
         for (uint32_t i = 0; i < 2; i++)
             floats[i] = (double)(float)random_normal(call->random);
+    if (call->row->id == TANDEM_OP_HARDSIGMOID &&
+        random_once_in(call->random, 3))
+        for (uint32_t i = 0; i < 2; i++)
+            floats[i] = (double)random_wide(call->random);
     if (call->row->id == TANDEM_OP_CELU)
         floats[0] = fabs(floats[0]) + 0.0625;
     if (call->row->id == TANDEM_OP_IS_INF)

@@ -296,6 +296,9 @@ static void draw_range(struct call *call, const struct block *block)
     call->ints[1] = random_between(call->random, -9, 9);
     call->floats[0] = random_uniform(call->random, -100, 100);
     call->floats[1] = random_uniform(call->random, -2, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        if (random_once_in(call->random, 3))
+            call->floats[i] = (double)random_wide(call->random);
     operand_draw(call, 0, range_dtypes[block->numbers[2] % 3], &shape);
 }
 

@@ -317,9 +317,12 @@ static bool fill_labels(struct call *call, uint32_t input,
 static void draw_scale(struct call *call, const struct spread *spread)
 {
     (void)spread;
-    if (call->row->id == TANDEM_OP_CROSS_ENTROPY_GRAD)
-        call->floats[0] =
-            (double)(float)random_uniform(call->random, -1.0, 1.0);
+    if (call->row->id != TANDEM_OP_CROSS_ENTROPY_GRAD)
+        return;
+    call->floats[0] =
+        random_once_in(call->random, 3)
+            ? (double)random_wide(call->random)
+            : (double)(float)random_uniform(call->random, -1.0, 1.0);
 }
 
 /* ---- invalid calls ---- */
