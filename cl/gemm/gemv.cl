@@ -140,31 +140,41 @@ typedef float x_t;
 #endif
 
 #if STREAM && W_VECTOR == 4 && !defined EMULATED
-INLINE float4 f32_stream4(__global const float *from)
+/* Return four elements, or 0 if they do not exist. The load is predicated in
+ * the assembler, because a branch for each of many loads takes the compiler
+ * long. */
+INLINE float4 f32_stream4(__global const float *from, bool exists)
 {
     float4 x;
-    __asm__ volatile("ld.global.cs.v4.f32 {%0, %1, %2, %3}, [%4];"
-                     : "=f"(x.s0), "=f"(x.s1), "=f"(x.s2), "=f"(x.s3)
-                     : "l"(from));
+    __asm__ volatile("{ .reg .pred exists; setp.ne.u32 exists, %5, 0; "
+                     "mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000; "
+                     "mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000; "
+                     "@exists ld.global.cs.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+                     : "=&f"(x.s0), "=&f"(x.s1), "=&f"(x.s2), "=&f"(x.s3)
+                     : "l"(from), "r"((uint)exists));
     return x;
 }
-INLINE ushort4 ushort_stream4(__global const ushort *from)
+INLINE ushort4 ushort_stream4(__global const ushort *from, bool exists)
 {
     uint2 x;
-    __asm__ volatile("ld.global.cs.v2.u32 {%0, %1}, [%2];"
-                     : "=r"(x.s0), "=r"(x.s1)
-                     : "l"(from));
+    __asm__ volatile("{ .reg .pred exists; setp.ne.u32 exists, %3, 0; "
+                     "mov.u32 %0, 0; mov.u32 %1, 0; "
+                     "@exists ld.global.cs.v2.u32 {%0, %1}, [%2]; }"
+                     : "=&r"(x.s0), "=&r"(x.s1)
+                     : "l"(from), "r"((uint)exists));
     return as_ushort4(x);
 }
-#define f16_stream4(from) f16_to_f32_vec4(ushort_stream4(from))
-#define bf16_stream4(from) bf16_to_f32_vec4(ushort_stream4(from))
+#define f16_stream4(from, exists)                                              \
+    f16_to_f32_vec4(ushort_stream4(from, exists))
+#define bf16_stream4(from, exists)                                             \
+    bf16_to_f32_vec4(ushort_stream4(from, exists))
 #define W_LOAD4 CAT(AB_DTYPE, _stream4)
 #else
-#define W_LOAD4 LOAD4
+#define W_LOAD4(from, exists) ((exists) ? LOAD4(from) : (float4)(0.0f))
 #endif
 #if W_VECTOR == 4
 #define W_LOAD(k_, u, i)                                                       \
-    ((k_) + W_K(u, 0) < end ? W_LOAD4(w + W_OFFSET(u, i, 0)) : (float4)(0.0f))
+    W_LOAD4(w + W_OFFSET(u, i, 0), (k_) + W_K(u, 0) < end)
 #else
 #define W_LOAD_SCALAR(k_, u, i, j)                                             \
     ((k_) + W_K(u, j) < end ? LOAD1(w + W_OFFSET(u, i, j)) : 0.0f)
