@@ -56,6 +56,7 @@ INLINE struct window window_of(uint column, bool exists,
         DIVMOD(left, p->column_space, axis, position);
         position = position * p->stride[axis] - p->begin[axis];
         at.offset += position * p->axis[axis];
+#pragma unroll 1
         for (int i = 0; i < p->kernel_size[axis]; ++i) {
             if (exists && (uint)position < (uint)p->lengths[axis])
                 at.inside[axis] |= 1u << i;
