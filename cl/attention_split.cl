@@ -86,11 +86,6 @@ INLINE float4 load_aligned(__global const float *from, uint column,
 #else
 #define KEY_LOAD load_scalars
 #endif
-#if V_VEC4
-#define VALUE_LOAD load_aligned
-#else
-#define VALUE_LOAD load_scalars
-#endif
 
 /* A row of a work-group: its head, query and number among all rows. */
 struct attention_row {
@@ -307,6 +302,20 @@ KERNEL void attention_split(__global float *out, __global float *partial,
     float4 sum[ROWS];
     REPEAT (r, ROWS)
         sum[r] = 0.0f;
+    /* Work-items whose columns do not exist add up other columns, so that no
+     * load is conditional. Their results are not stored. */
+#if V_VEC4
+    v += column < p.value_width ? column : 0;
+#define VALUE_LOAD(from) (*(__global const float4 *)(from))
+#else
+    long offset[4];
+    REPEAT (e, 4)
+        offset[e] = (long)min(column + e, max(p.value_width, 1u) - 1) *
+                    p.v_strides[0];
+#define VALUE_LOAD(from)                                                       \
+    (float4)((from)[offset[0]], (from)[offset[1]], (from)[offset[2]],          \
+             (from)[offset[3]])
+#endif
     for (uint first = begin; first < end; first += TILE_KEYS) {
         barrier(CLK_LOCAL_MEM_FENCE);
         scores_compute((__local float *)shared, q_rows, k, first, &p);
@@ -320,8 +329,7 @@ KERNEL void attention_split(__global float *out, __global float *partial,
         for (uint i = 0; i < TILE_KEYS / VALUE_SLOTS; ++i) {
             const uint key = i * VALUE_SLOTS + value_slot;
             const float4 x =
-                VALUE_LOAD(v + (long)min(first + key, last) * p.v_strides[1],
-                           column, p.value_width, p.v_strides[0]);
+                VALUE_LOAD(v + (long)min(first + key, last) * p.v_strides[1]);
             REPEAT (r, ROWS)
                 sum[r] = fma((float4)(weights[key][r]), x, sum[r]);
         }
