@@ -367,7 +367,7 @@ def report_devices(session, explain):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("model", help="an ONNX file")
     parser.add_argument("--device", default="auto",
                         help="auto (default), cpu or opencl:N")

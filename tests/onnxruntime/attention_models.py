@@ -373,7 +373,7 @@ def run_case(name, device, optimize):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     provider.add_device_argument(parser)
     parser.add_argument('--only', default='', metavar='TEXT',
                         help='run only the cases whose name contains TEXT')

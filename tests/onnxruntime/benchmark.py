@@ -300,7 +300,8 @@ MODELS.update({"relu-1024": benchmark_relu, "overhead": benchmark_overhead})
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        allow_abbrev=False, description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     provider.add_device_argument(parser)
     parser.add_argument("--model", choices=list(MODELS), action="append",

@@ -223,7 +223,7 @@ def main(title, description, add_arguments=None):
         Each of them takes one value.
     """
     parser = argparse.ArgumentParser(
-        description=description,
+        allow_abbrev=False, description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--case', action='append', metavar='NAME',
                         help='run only this case; may be repeated')

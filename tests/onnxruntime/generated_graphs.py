@@ -245,6 +245,7 @@ def describe(number, arguments):
 def parse_arguments():
     """Reads the command line."""
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         description="Compare random graphs on Tandem's execution provider with "
                     "ONNX Runtime's CPU provider.")
     provider.add_device_argument(parser)

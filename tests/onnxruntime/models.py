@@ -316,7 +316,7 @@ def compare_sentences(results, arguments):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     provider.add_device_argument(parser)
     parser.add_argument("--layers", type=int, default=12,
                         help="the layers of the large BERT model (12)")

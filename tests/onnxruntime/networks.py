@@ -326,7 +326,7 @@ def compare_whisper(results, arguments):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     provider.add_device_argument(parser)
     parser.add_argument("--small", action="store_true",
                         help="small images, and one block per stage of ResNet-50")

@@ -367,6 +367,7 @@ def is_chosen(arguments, name):
 def parse_arguments():
     """Reads the command line."""
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         description="Run ONNX's node tests through Tandem's execution provider.",
         epilog='Excluded cases are in node-tests-excluded.txt.')
     provider.add_device_argument(parser)

@@ -145,7 +145,7 @@ def compare_ocr(results, arguments):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
     provider.add_device_argument(parser)
     parser.add_argument("--small", action="store_true",
                         help="run only the smallest model of rapidocr-onnxruntime")

@@ -579,7 +579,7 @@ def update(document, path):
 def main():
     """Reads the command line and the result, measures and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__,
+        allow_abbrev=False, description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result", help="output of tandem-bench")
     parser.add_argument("--update", action="store_true")

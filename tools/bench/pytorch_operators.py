@@ -250,7 +250,7 @@ def layer_rows(torch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.split("\n", 1)[0])
     parser.add_argument("library", metavar="LIBTANDEM", help="the path of libtandem.so")
     parser.add_argument("header", metavar="BACKEND_H", help="the path of backend.h")
     parser.add_argument("--threads", type=int, default=1, metavar="N")

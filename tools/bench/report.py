@@ -363,7 +363,7 @@ def plot_print(document):
 def main():
     """Reads the command line and prints."""
     parser = argparse.ArgumentParser(
-        description=__doc__,
+        allow_abbrev=False, description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result", metavar="RESULT", nargs="?", default="-",
                         help="output of tandem-bench (standard input)")
