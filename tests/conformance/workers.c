@@ -7,6 +7,7 @@
 
 #include "../../tools/common/program_output.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -287,7 +288,18 @@ static void lines_handle(struct pool *pool, struct process *process)
     }
 }
 
-/* Reaps a worker that has closed its output. */
+static void workers_kill(struct pool *pool)
+{
+    pool->failed = true;
+    for (uint32_t i = 0; i < pool->count; i++)
+        if (pool->processes[i].fd >= 0)
+            kill(pool->processes[i].pid, SIGKILL);
+}
+
+/*
+ * Reaps a worker whose output ends. Its state is unknown if the program was
+ * started with SIGCHLD ignored.
+ */
 static void worker_end(struct pool *pool, struct process *process)
 {
     int state = 0;
@@ -295,7 +307,7 @@ static void worker_end(struct pool *pool, struct process *process)
     close(process->fd);
     process->fd = -1;
     pool->running--;
-    while (waitpid(process->pid, &state, 0) < 0)
+    while (waitpid(process->pid, &state, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(state) && !pool->failed)
         pool->signal = WTERMSIG(state);
@@ -308,10 +320,7 @@ static void worker_end(struct pool *pool, struct process *process)
     }
     if (pool->signal == 0 && process->has_ended)
         return;
-    pool->failed = true;
-    for (uint32_t i = 0; i < pool->count; i++)
-        if (pool->processes[i].fd >= 0)
-            kill(pool->processes[i].pid, SIGKILL);
+    workers_kill(pool);
 }
 
 static void worker_read(struct pool *pool, struct process *process)
@@ -333,19 +342,47 @@ static void worker_read(struct pool *pool, struct process *process)
     }
 }
 
+/* Returns true if a worker has ended and is not reaped. */
+static bool worker_is_dead(const struct process *process)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    if (process->fd < 0)
+        return false;
+    if (waitid(P_PID, (id_t)process->pid, &info, WEXITED | WNOHANG | WNOWAIT))
+        return errno == ECHILD;
+    return info.si_pid != 0;
+}
+
+/*
+ * Reads output until the tick. Processes that a worker started may keep its
+ * pipe open, so a dead worker whose pipe is empty has ended, too.
+ */
 static void output_read(struct pool *pool)
 {
     struct pollfd fds[MAX_JOBS];
+    bool dead[MAX_JOBS];
     const uint32_t count = pool->count;
+    int ready;
 
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        dead[i] = worker_is_dead(&pool->processes[i]);
         fds[i] = (struct pollfd){.fd = pool->processes[i].fd, .events = POLLIN};
-    if (poll(fds, count, TICK_MS) == 0)
+    }
+    ready = poll(fds, count, TICK_MS);
+    if (ready < 0 && errno == EINTR)
+        return;
+    if (ready < 0) {
+        perror(PROGRAM ": poll");
+        workers_kill(pool);
+    }
+    if (ready == 0)
         progress_tick(&pool->suite->progress);
-    else
-        for (uint32_t i = 0; i < count; i++)
-            if (fds[i].revents != 0)
-                worker_read(pool, &pool->processes[i]);
+    for (uint32_t i = 0; i < count; i++)
+        if (ready > 0 && fds[i].revents != 0)
+            worker_read(pool, &pool->processes[i]);
+        else if ((ready < 0 || dead[i]) && pool->processes[i].fd >= 0)
+            worker_end(pool, &pool->processes[i]);
 }
 
 static void pool_finish(struct pool *pool)

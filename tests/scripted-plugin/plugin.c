@@ -34,6 +34,9 @@
  *   lose=N         the N-th launch (from 1) on device 0 loses the device
  *   fail=OP        each launch of this operator fails
  *   abort=OP       a launch of this operator ends the process
+ *   orphan=OP      a launch of this operator starts a process, which keeps the
+ *                  output open for 60 s and then says that it ends, prints its
+ *                  id and ends its own process
  *   wrong          add multiplies
  *   offset         ignores the offset of an upload
  *   overwrite      writes the byte after the output of relu
@@ -413,6 +416,20 @@ supports(struct tandem_device *device, const struct tandem_op *op,
 
 /* ---- launches ---- */
 
+/* Starts a process that keeps the output of this process open, and ends. */
+static _Noreturn void orphan_leave(void)
+{
+    const pid_t child = fork();
+
+    if (child == 0) {
+        sleep(60);
+        fputs("orphan ends\n", stderr);
+        _exit(0);
+    }
+    fprintf(stderr, "orphan %d\n", (int)child);
+    _exit(0);
+}
+
 /* Loses the device or fails the launch if the script says so. */
 static enum tandem_status launch_begin(struct object *device, const char *op)
 {
@@ -425,6 +442,8 @@ static enum tandem_status launch_begin(struct object *device, const char *op)
     }
     if (setting_lists("abort", op))
         abort();
+    if (setting_lists("orphan", op))
+        orphan_leave();
     misbehave(op);
     if (setting_lists("fail", op))
         return last_error_set(TANDEM_FAILED, "the device could not");
