@@ -3,6 +3,7 @@
 #include "opencl/transfer/copy_threads.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -10,7 +11,6 @@
 
 #include "common/cpu_count.h"
 #include "common/thread_state_guard.h"
-#include "opencl/device/event_poll.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
 /* An idle copy thread spins for this long before it sleeps, because waking a
@@ -20,6 +20,13 @@
 /* After this many iterations, copy_threads_drain tests whether this process is
  * a fork, because a signal handler can fork during the wait. */
 #define DRAIN_ITERATIONS 4096u
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 static void relax(void)
 {
@@ -97,14 +104,14 @@ static bool has_work(struct copy_threads *threads)
 /* Spins until there is a chunk to copy, but at most for SPIN_NS. */
 static void spin_for_work(struct copy_threads *threads)
 {
-    uint64_t end = monotonic_ns() + SPIN_NS;
+    uint64_t end = now_ns() + SPIN_NS;
     do {
         for (uint32_t i = 0; i < SPIN_ITERATIONS; i++) {
             if (has_work(threads))
                 return;
             relax();
         }
-    } while (monotonic_ns() < end);
+    } while (now_ns() < end);
 }
 
 /* Sleeps until there is a chunk.  Returns false if the thread must end. */
