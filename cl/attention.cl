@@ -92,7 +92,8 @@ INLINE float weights_make(struct query_state *state, __local float *weights,
 #pragma unroll COLUMNS_AT_ONCE
     for (uint j = 0; j < COLUMNS; ++j) {
         const uint key = x + j * ITEMS_PER_QUERY;
-        weights[key] = score_mask(weights[key], query, first_key + key, mask, p);
+        weights[key] =
+            score_mask(weights[key], query, first_key + key, mask, p);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     ROLLED_IF_RARE

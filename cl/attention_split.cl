@@ -250,6 +250,40 @@ INLINE void weights_make(struct row_weights *of,
     of->largest = next;
 }
 
+/* Stores the rows of a work-group, or the sums of their split, after adding up
+ * the sums of the value slots. */
+INLINE void rows_store(__global float *out, __global float *partial,
+                       const float4 *sum, __local float4 *shared,
+                       __local const float2 *states, uint first_row, uint image,
+                       uint key_head, uint split,
+                       const struct attention_params *p)
+{
+    const uint id = get_local_id(0), x = id % VALUE_LANES;
+    FOR_EACH_PART (row, ROWS) {
+        const struct attention_row at =
+            row_at(first_row + row, image, key_head, p);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        REPEAT_PART (row, r, ROWS)
+            shared[id] = sum[r];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        float4 total = shared[x];
+#pragma unroll 4
+        for (uint i = 1; i < VALUE_SLOTS; ++i)
+            total += shared[x + i * VALUE_LANES];
+        if (id < VALUE_LANES && at.exists) {
+            const ulong to = at.index * p->splits + split;
+            const float2 state = states[row];
+            if (p->splits == 1)
+                store_columns(out, total * inverse_of(state.s1), x * 4, &at,
+                              image, p);
+            else
+                ((__global float4 *)partial)[to * VALUE_LANES + id] = total;
+            if (p->splits > 1 && id == 0)
+                ((__global float2 *)(partial + p->state_offset))[to] = state;
+        }
+    }
+}
+
 #define Q_ROW(at)                                                              \
     (q + (long)p.q_offset + (long)image * p.q_strides[3] +                     \
      (long)(at).head * p.q_strides[2] + (long)(at).query * p.q_strides[1])
@@ -339,29 +373,8 @@ KERNEL void attention_split(__global float *out, __global float *partial,
     const float all = lanes_sum(of.total, maxima, ROW_LANES, 1);
     if (of.lane == 0)
         states[of.row] = (float2)(of.largest, all);
-    FOR_EACH_PART (row, ROWS) {
-        const struct attention_row at =
-            row_at(first_row + row, image, key_head, &p);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        REPEAT_PART (row, r, ROWS)
-            shared[id] = sum[r];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        float4 x = shared[id % VALUE_LANES];
-#pragma unroll 4
-        for (uint i = 1; i < VALUE_SLOTS; ++i)
-            x += shared[id % VALUE_LANES + i * VALUE_LANES];
-        if (value_slot == 0 && at.exists) {
-            const ulong to = at.index * p.splits + split;
-            const float2 state = states[row];
-            if (p.splits == 1)
-                store_columns(out, x * inverse_of(state.s1), column, &at, image,
-                              &p);
-            else
-                ((__global float4 *)partial)[to * VALUE_LANES + id] = x;
-            if (p.splits > 1 && id == 0)
-                ((__global float2 *)(partial + p.state_offset))[to] = state;
-        }
-    }
+    rows_store(out, partial, sum, shared, states, first_row, image, key_head,
+               split, &p);
 }
 #endif
 

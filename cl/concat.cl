@@ -78,7 +78,7 @@ INLINE struct part part_select(bool second, struct part a, struct part b)
         index_t row = unit + k * GROUP_SIZE;                                   \
         if (row < part.units) {                                                \
             long column;                                                       \
-            DIVMOD(row, part.row_units, 0, column);                                  \
+            DIVMOD(row, part.row_units, 0, column);                            \
             column *= (elements);                                              \
             *(__global type *)(target + column +                               \
                                (long)row * part.target_pitch) =                \
