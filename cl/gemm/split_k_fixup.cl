@@ -15,28 +15,32 @@ struct position {
     bool exists;
 };
 
-/* Returns the position of vector number i of the tiles. */
-INLINE struct position tiles_position(uint i, const struct gemm_params *p)
+/* Sets `at` to the position of vector number i of the tiles. (oclgrind cannot
+ * run what clang makes of a struct that is returned in a branch.) */
+INLINE void tiles_position(struct position *at, uint i,
+                           const struct gemm_params *p)
 {
     const uint columns = max(p->tile_n / 4, 1u);
     const uint vectors = max(p->tile_m * columns, 1u);
     const uint index = i / vectors, within = i - index * vectors;
     const uint y = within / columns, x = (within - y * columns) * 4;
     const uint4 tile = tile_from_index(p->unsplit_tiles + index, p);
-    struct position at = {tile.s2, tile.s0 * p->tile_m + y,
-                          tile.s1 * p->tile_n + x, index < p->split_tiles};
-    return at;
+    at->batch = tile.s2;
+    at->row = tile.s0 * p->tile_m + y;
+    at->column = tile.s1 * p->tile_n + x;
+    at->exists = index < p->split_tiles;
 }
 
-/* Returns the position of element number i of c. */
-INLINE struct position matrix_position(ulong i, const struct gemm_params *p)
+/* Sets `at` to the position of element number i of c. */
+INLINE void matrix_position(struct position *at, ulong i,
+                            const struct gemm_params *p)
 {
     const index_t columns = max(p->n, 1u), rows = max(p->m, 1u);
     const index_t line = (index_t)i / columns, matrix = line / rows;
-    struct position at = {(uint)matrix, (uint)(line - matrix * rows),
-                          (uint)((index_t)i - line * columns),
-                          i < p->c_elements};
-    return at;
+    at->batch = (uint)matrix;
+    at->row = (uint)(line - matrix * rows);
+    at->column = (uint)((index_t)i - line * columns);
+    at->exists = i < p->c_elements;
 }
 
 KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
@@ -54,12 +58,12 @@ KERNEL void split_k_fixup(__global C_T *c, __global const float *partial,
     ulong partials = p.c_elements; /* of a split */
     struct position at;
     if (has_tiles) {
-        at = tiles_position((uint)i, &p);
+        tiles_position(&at, (uint)i, &p);
         partials = (ulong)p.split_tiles * p.tile_m * p.tile_n;
         i *= 4;
     } else {
         i *= vec4 ? 4 : 1;
-        at = matrix_position(i, &p);
+        matrix_position(&at, i, &p);
     }
     partial += p.partial_offset + (at.exists ? i : 0) + lane * partials;
     partials *= lanes;
