@@ -22,8 +22,12 @@ static struct tandem_device device = {.hardware = &hardware};
  * of a copy, which are measured in this order before the kernels. */
 static double first_times[4];
 static uint32_t measurements;
-/* The kernel whose time does not depend on k. */
+/* The kernel whose time hardly depends on k, and what it adds per unit of k if
+ * the GEMM has as many tiles as compute units, and if it has more tiles. */
 static enum gemm_kernel_id distorted;
+static double few_ns_per_k, many_ns_per_k;
+/* The number of elements of the result with as many tiles as compute units. */
+static int64_t few_elements;
 /* Names of the reported costs, each after a blank. */
 static char reported[2048];
 
@@ -38,8 +42,16 @@ enum tandem_status kernel_timer_measure(struct kernel_timer *timer,
         return TANDEM_OK;
     }
     *out_ns = 1e6;
-    if (timed->kernel != distorted)
+    if (timed->kernel != distorted) {
         *out_ns += 1e3 * (double)timed->gemm.k * (double)timed->gemm.n;
+        return TANDEM_OK;
+    }
+    /* GEMMs with few tiles are measured first. */
+    if (few_elements == 0)
+        few_elements = timed->gemm.m * timed->gemm.n;
+    *out_ns += (double)timed->gemm.k *
+               (timed->gemm.m * timed->gemm.n == few_elements ? few_ns_per_k
+                                                              : many_ns_per_k);
     return TANDEM_OK;
 }
 
@@ -93,6 +105,7 @@ static void tune(double pair_ns)
     const double times[4] = {50000, pair_ns, 2000, 1e6};
     memcpy(first_times, times, sizeof(times));
     measurements = 0;
+    few_elements = 0;
     reported[0] = '\0';
     memset(&device.gemm_selector, 0, sizeof(device.gemm_selector));
     gemm_selector_init(&device.gemm_selector, &hardware);
@@ -119,6 +132,30 @@ TEST(kernel_whose_time_does_not_grow_has_no_costs)
     ck_assert_msg(is_reported("kernel.simt-64x64"), "%s", reported);
     ck_assert_msg(!is_reported("kernel.gemv-1"), "%s", reported);
     ck_assert_msg(!is_reported("kernel_mn_major.gemv-1"), "%s", reported);
+}
+
+/* Tunes with a kernel whose time is 1 ms, plus these times per unit of k. */
+static bool has_costs(double few, double many)
+{
+    distorted = GEMM_SIMT_64X64;
+    few_ns_per_k = few;
+    many_ns_per_k = many;
+    tune(55000);
+    few_ns_per_k = many_ns_per_k = 0;
+    ck_assert_msg(is_reported("kernel.simt-32x64"), "%s", reported);
+    return is_reported("kernel.simt-64x64");
+}
+
+TEST(kernel_whose_time_grows_by_noise_has_no_costs)
+{
+    const double one_ns = 1.0 / 768, usual = 4e3; /* depths: 256 and 1024 */
+    ck_assert(has_costs(usual, usual));
+    ck_assert(!has_costs(one_ns, usual));
+    ck_assert(!has_costs(usual, one_ns));
+    ck_assert(!has_costs(65, usual)); /* 5 % */
+    ck_assert(!has_costs(usual, 65));
+    ck_assert(has_costs(260, usual)); /* 19 % */
+    ck_assert(has_costs(usual, 260));
 }
 
 TEST(launch_that_takes_no_time_has_no_cost)
