@@ -102,6 +102,80 @@ static const char order_of_operations[] =
     " infinite. If a product\nmay exceed this range, add the logarithms of"
     " its factors instead.\n";
 
+static const char tolerance_details[] =
+    "\n"
+    "## Resize\n"
+    "\n"
+    "With mode linear or cubic, `resize` resizes one axis after the other."
+    " An axis whose\n"
+    "input and output length are equal, with scale 1 and roi 0 to 1, stays"
+    " as it is.\n"
+    "Let c be the coordinate of an output element along an axis, and r = 1"
+    " (linear) or 2\n"
+    "(cubic), divided by the scale if antialias is 1 and the scale is below"
+    " 1. The taps are\n"
+    "at the positions from floor(c - r) to ceil(c + r). The weight of a tap"
+    " is a function of\n"
+    "its distance from c, as in ONNX. A tap outside the input has the value"
+    " of the nearest\n"
+    "input element and, if exclude\\_outside is 1, the weight 0. If"
+    " exclude\\_outside or\n"
+    "antialias is 1, each weight is then divided by S, the signed sum of the"
+    " weights along\n"
+    "the axis.\n"
+    "\n"
+    "Let A be the product over the axes of the sum of |weight| after that"
+    " division, and B\n"
+    "the product over the axes of max(1, sum of |weight| before it). Let n"
+    " be the largest\n"
+    "number of taps of an output element along an axis, and X the largest"
+    " finite |x| of the\n"
+    "taps. Then s = A^2 (1 + n / 16) X. A result is unspecified if one of"
+    " these is true:\n"
+    "\n"
+    "- A division has |S| < 2^-10.\n"
+    "- A B X > 2^126.\n"
+    "- A tap is infinite or NaN, and its weight along at least one axis is"
+    " below 10^-5 in\n"
+    "  magnitude.\n"
+    "\n"
+    "## Optimizers\n"
+    "\n"
+    "In the rows of `sgd` and `adam`, w' is the new value of w. The"
+    " inequalities below\n"
+    "bound intermediate results by f, the largest f32. In the inequalities,"
+    " a term that is\n"
+    "infinite or NaN counts as 0.\n"
+    "\n"
+    "For `sgd`, let\n"
+    "\n"
+    "    D = |g| + |weight_decay w|\n"
+    "    M = |momentum m| + |1 - dampening| D\n"
+    "    N = nesterov ? D + |momentum| M : M\n"
+    "    W = |w| + |lr| N\n"
+    "\n"
+    "The s of m' is M, and the s of w' is W. The result m' is unspecified if"
+    " D > f or M > f.\n"
+    "The result w' is unspecified if D > f, M > f, N > f or W > f.\n"
+    "\n"
+    "For `adam`, let\n"
+    "\n"
+    "    H = |g| + (decoupled_weight_decay ? 0 : |weight_decay w|)\n"
+    "    M = |beta1 m| + (1 - beta1) H\n"
+    "    V = beta2 v + (1 - beta2) H^2\n"
+    "    W = |w| + (decoupled_weight_decay ? |lr weight_decay w| : 0)\n"
+    "    U = M / (1 - beta1^step)\n"
+    "\n"
+    "The s of m' is M, and the s of v' is V. The s of w' is W + |lr| U / q *"
+    " R, where\n"
+    "R is V / v' if v' is positive and finite, else 1. In the computation of"
+    " w', the terms\n"
+    "beta1 m and (1 - beta1) h, and their sum m', may be taken as 0 if they"
+    " are subnormal.\n"
+    "If H > f, all results are unspecified. If M > f, m' and w' are"
+    " unspecified. If q is not\n"
+    "0 and W + max(1, |lr|) U / min(1, q) > f, w' is unspecified.\n";
+
 /* Prints text with escaped Markdown characters; a bar would end a cell. */
 static void text_print(const char *text)
 {
@@ -141,6 +215,7 @@ static void page_print(void)
         printf(" | %s, %g | %s |\n", row->metric, row->tolerance, row->cost);
     }
     fputs(order_of_operations, stdout);
+    fputs(tolerance_details, stdout);
 }
 
 static void golden_print(void)

@@ -134,7 +134,7 @@ struct tandem_tensor_desc {
 
 /* Operator classes: the shapes and dtypes of an operator.  F is f32 in this
  * minor version (later also f16, bf16 and f64 on devices that have them).
- * X(ID, number, name).  Numbers are part of the ABI and never reused.
+ * A row is X(ID, number, name).  Numbers are part of the ABI and never reused.
  *  UNARY         F -> F; the output has the shape of the input
  *  BINARY        F, F -> F; broadcast like NumPy; scalars allowed.  mod and
  *                fmod of 0 are NaN
@@ -249,9 +249,10 @@ struct tandem_tensor_desc {
  *  ROTARY_EMBEDDING  F[n][h][tokens][d] and cos, sin F[n][tokens][w / 2], or
  *                F[length][w / 2] and i32 or i64 positions [n][tokens]
  *  GEMM          struct tandem_gemm
- * A negative axis or index counts from the end.
- * NaN propagates through every operator that computes, also max, min, relu and
- * clip.  argmax and argmin return the first NaN. */
+ * A negative axis or index counts from the end.  NaN propagates through every
+ * operator that computes, also max, min, relu and clip, but need not reach a
+ * result that is unspecified, which may be any number, infinity or NaN.  argmax
+ * and argmin return the first NaN. */
 #define TANDEM_CLASSES(X) \
 X(UNARY,          1, unary) \
 X(BINARY,         2, binary) \
@@ -312,19 +313,17 @@ enum tandem_op_class {
  *   LOG_SUM_EXP  (t + log2 n) * 2 eps * max(1, |r|, largest |x| of the row)
  *   SOFTMAX  (t + log2 n + |x - max x|) * 2 eps * |r|
  *   PROD     (t + n) * 2 eps * |r| for n factors; partial products are rounded
- *            to f32.  The result is unspecified (any number, infinity or NaN)
- *            if the product of all finite |x| > 1 is above 2^127, or that of
- *            all nonzero |x| < 1 is below 2^-125.  It is always NaN if an x is
- *            NaN, or if one x is 0 and another is infinite
+ *            to f32.  The result is unspecified if the product of all finite
+ *            |x| > 1 is above 2^127, or that of all nonzero |x| < 1 is below
+ *            2^-125.  It is always NaN if an x is NaN, or if one x is 0 and
+ *            another is infinite
  *   GEMM     (t + 2 sqrt k) * 2 eps * s + (k + 2) * max(1, |alpha|) * 2^-126;
  *            s = |alpha| sum |a||b| + |beta c| + |bias|.  An activation has its
  *            metric for an argument within this bound.  A 16-bit c rounds such
  *            a result.  The row of gemm says what is unspecified
- *   TERM_MAGNITUDE  t * 2 eps * s; s is the sum of the terms' magnitudes, that
- *            of a sum the sum of its terms' magnitudes.  Holds for all inputs,
- *            infinities and NaN included, and if intermediate results leave the
- *            range of f32, except where the operator's row says that the result
- *            is unspecified (any number, infinity or NaN)
+ *   TERM_MAGNITUDE  t * 2 eps * s, with s from the operator's row.  Holds for
+ *            all inputs, infinities and NaN included, and if intermediate
+ *            results leave the range of f32, except for unspecified results
  * The order of additions and multiplications in REDUCE and DOT is unspecified,
  * but fixed for one device, shapes, strides and byte offsets. */
 enum tandem_metric {
@@ -342,7 +341,7 @@ enum tandem_metric {
 /* Cost classes: the operators of a class have the same cost curve. Their time
  * is bound by memory, by transcendental functions, or by the access pattern.
  * STRIDED is the class of copies, and of element-wise work with strides.
- * X(ID, number, name of the curve in a profile, operator that cl-probe
+ * A row is X(ID, number, name of the curve in a profile, operator that cl-probe
  *   measures). Numbers are consecutive. */
 #define TANDEM_COST_CLASSES(X) \
 X(ELEMENTWISE,          0, elementwise,          ADD) \
@@ -366,8 +365,8 @@ enum tandem_cost_class {
 /* The operators. Plugins, the host, the conformance suite, cl-probe and the
  * documentation are made from this list. Numbers are part of the ABI and never
  * reused. Names are those of ONNX, else of PyTorch.
- * X(ID, number, name, class, number of inputs (the minimum for CONCAT, CONV,
- *   ATTENTION and ROTARY_EMBEDDING), number of outputs,
+ * A row is X(ID, number, name, class, number of inputs (the minimum for CONCAT,
+ *   CONV, ATTENTION and ROTARY_EMBEDDING), number of outputs,
  *   names of integer attributes, their count, names of float attributes,
  *   their count, cost class, metric, tolerance, required, formula)
  * required is 1 if devices with TANDEM_CAP_CORE_OPERATORS must support the
@@ -446,7 +445,7 @@ X(GATHER_ELEMENTS, 74, "gather_elements", GATHER, 2, 1, "axis", 1, "", 0, GATHER
 X(GATHER_ND,  75, "gather_nd",  GATHER, 2, 1, "batch_dims", 1, "", 0, GATHER, EXACT, 0, 1, "data[batch, index] for each vector in the last axis of indices") \
 X(SCATTER_ELEMENTS, 76, "scatter_elements", SCATTER, 3, 1, "axis,reduction", 2, "", 0, GATHER, EXACT, 0, 1, "data; y[p] = reduction(y[p], updates[i]) in the order of i, p is i with index[i] as position along axis; partial results may be flushed to zero") \
 X(SCATTER_ND, 77, "scatter_nd", SCATTER, 3, 1, "reduction", 1, "", 0, GATHER, EXACT, 0, 1, "data; y[index] = reduction(y[index], updates[i]) for each vector in the last axis of indices, in order; partial results may be flushed to zero") \
-X(RESIZE,     78, "resize",     RESIZE, 1, 1, "mode,coordinate_transformation_mode,nearest_mode,exclude_outside,antialias", 5, "cubic_coeff_a,extrapolation_value", 2, STRIDED, TERM_MAGNITUDE, 16, 1, "sum of weight x over the taps of each axis, the elements that a result is interpolated from; s = w^2 (1 + n / 16) max |x| over the taps, w the product over the axes of the sums of |weight|, n the most taps of an axis; nearest: exact; unspecified if w w' max |x| > 2^126 for finite x, w' the product over the axes of max(1, the sum of |weight| before weights are divided by their sum), if that sum is below 2^-10, or if an infinite or NaN x has |weight| < 10^-5") \
+X(RESIZE,     78, "resize",     RESIZE, 1, 1, "mode,coordinate_transformation_mode,nearest_mode,exclude_outside,antialias", 5, "cubic_coeff_a,extrapolation_value", 2, STRIDED, TERM_MAGNITUDE, 16, 1, "sum of weight x over the taps of each axis, the elements that a result is interpolated from; nearest: exact; docs/operators.md (Resize) defines the weights, s and the unspecified results") \
 X(TILE,       79, "tile",       PAD, 1, 1, "repeats", 0, "", 0, STRIDED, EXACT, 0, 1, "x repeated along each axis") \
 X(SUM,        80, "reduce_sum",  REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x; 0 if empty") \
 X(MEAN,       81, "reduce_mean", REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, SUM, 8, 1, "sum x / n; NaN if empty") \
@@ -459,7 +458,7 @@ X(LOG_SUM_EXP, 87, "reduce_log_sum_exp", REDUCE, 1, 1, "axes,keepdims", 2, "", 0
 X(ARGMAX,     88, "argmax",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "the index of the first maximum") \
 X(ARGMIN,     89, "argmin",     ARG_REDUCE, 1, 1, "axes,keepdims", 2, "", 0, REDUCE, EXACT, 0, 1, "the index of the first minimum") \
 X(DOT,        90, "dot",        DOT, 2, 1, "", 0, "", 0, REDUCE, SUM, 8, 1, "sum a b") \
-X(CUMSUM,     91, "cumsum",     CUMSUM, 1, 1, "axis,exclusive,reverse", 3, "", 0, SOFTMAX, SUM, 8, 1, "sum of x along axis, from the first element to this one; exclusive 1: without this one; reverse 1: from the last element; n is the length of the axis; any number, infinity or NaN where the sum of the finite |x| exceeds 2^127") \
+X(CUMSUM,     91, "cumsum",     CUMSUM, 1, 1, "axis,exclusive,reverse", 3, "", 0, SOFTMAX, SUM, 8, 1, "sum of x along axis, from the first element to this one; exclusive 1: without this one; reverse 1: from the last element; n is the length of the axis; unspecified where the sum of the finite |x| exceeds 2^127") \
 X(TOPK,       92, "topk",       TOPK, 1, 2, "axis,k,largest,sorted", 4, "", 0, REDUCE, EXACT, 0, 1, "the k largest or smallest x along axis, and their indices") \
 X(ONE_HOT,    93, "one_hot",    ONE_HOT, 2, 1, "axis,depth", 2, "", 0, STRIDED, EXACT, 0, 1, "inputs index values: values[1] where the position along axis is the index, else values[0]") \
 X(RANGE,      94, "range",      RANGE, 0, 1, "start,delta", 2, "start,delta", 2, ELEMENTWISE, TERM_MAGNITUDE, 2, 1, "start + i delta, from the floats for f32, else from the ints, which wrap around; s = |start| + |i delta|") \
@@ -468,7 +467,7 @@ X(LOG_SOFTMAX, 96, "log_softmax", SOFTMAX, 1, 1, "axis", 1, "", 0, SOFTMAX, LOG_
 X(CROSS_ENTROPY, 97, "softmax_cross_entropy", CROSS_ENTROPY, 2, 1, "", 0, "", 0, SOFTMAX, LOG_SUM_EXP, 8, 1, "-log_softmax(x)[label], [n]") \
 X(CROSS_ENTROPY_GRAD, 98, "softmax_cross_entropy_grad", CROSS_ENTROPY, 2, 1, "", 0, "scale", 1, SOFTMAX, TERM_MAGNITUDE, 32, 1, "scale (softmax(x) - onehot(label)), [n][c]; s = |scale| (p (1 + |x - m| / 16) + onehot)") \
 X(TRILU,      99, "trilu",      TRILU, 1, 1, "upper,diagonal", 2, "", 0, STRIDED, EXACT, 0, 1, "x where column - row >= diagonal (upper 1) or <= diagonal (upper 0), else 0") \
-X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|; m may be 0 if it is subnormal; unspecified if d is 0 and m is not, or if scale is infinite and d is not") \
+X(LAYER_NORM, 102, "layer_norm", NORM, 3, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "inputs x scale bias: h scale + bias, h = (x - m) / d, d = (v + epsilon)^(1/2), m and v the mean and variance of x; s = |scale| (1 + |h|) (|x| + mean |x|) / d + |bias|; a subnormal m may be taken as 0; unspecified if d is 0 and some x is not 0, or if scale is infinite and d is finite") \
 X(RMS_NORM,   103, "rms_norm",   NORM, 2, 1, "axis", 1, "epsilon", 1, NORM, TERM_MAGNITUDE, 16, 1, "inputs x scale: x scale / (mean x^2 + epsilon)^(1/2); s = |result|") \
 X(BATCH_NORM, 109, "batch_norm", CHANNEL_NORM, 5, 1, "", 0, "epsilon", 1, ELEMENTWISE, TERM_MAGNITUDE, 4, 1, "inputs x scale bias mean variance: scale (x - mean) / d + bias, d = (variance + epsilon)^(1/2); s = |scale| (|x| + |mean|) / d + |bias|; unspecified if variance is negative, or if it is subnormal and epsilon < 2^-110") \
 X(INSTANCE_NORM, 112, "instance_norm", CHANNEL_NORM, 3, 1, "", 0, "epsilon", 1, NORM, TERM_MAGNITUDE, 8, 1, "group_norm with groups = c") \
@@ -479,10 +478,10 @@ X(MAX_POOL,   105, "max_pool",  POOL, 1, 1, "ceil_mode", 1, "", 0, STRIDED, EXAC
 X(MAX_POOL_INDICES, 106, "max_pool_indices", POOL, 1, 2, "ceil_mode", 1, "", 0, STRIDED, EXACT, 0, 1, "max_pool, and the row-major index of the first maximum in the input; -1 if the window is empty") \
 X(CONV,       107, "conv",       CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "activation(sum weight x + bias + residual), over the channels of the group and the window; s, k and unspecified results as in gemm, with alpha = 1") \
 X(CONV_TRANSPOSE, 108, "conv_transpose", CONV, 2, 1, "group,activation,residual", 3, "activation_parameter,activation_parameter2", 2, GEMM, GEMM, 8, 1, "like conv, with the sum over the windows of conv that cover the element") \
-X(ATTENTION,  114, "attention",  ATTENTION, 3, 1, "causal,past", 2, "scale,softcap", 2, GEMM, TERM_MAGNITUDE, 32, 1, "softmax(cap(scale q k^T) + mask) v, head i of q with head floor(i g / h) of k and v; cap(x) = softcap tanh(x / softcap) if softcap > 0; causal 1: query i has the keys 0 to i + past only; 0 without keys; s = (1 + a) sum p |v|, p the softmax, a the largest |scale| sum |q k| + |mask| of the keys; weights of v below 2^-125 may be 0; unspecified if q, k or v has an infinity or NaN, or the mask +inf or NaN, if a > 2^16 or if sum |v| > 2^126") \
+X(ATTENTION,  114, "attention",  ATTENTION, 3, 1, "causal,past", 2, "scale,softcap", 2, GEMM, TERM_MAGNITUDE, 32, 1, "softmax(cap(scale q k^T) + mask) v, head i of q with head floor(i g / h) of k and v; cap(x) = softcap tanh(x / softcap) if softcap > 0; causal 1: query i has the keys 0 to i + past only; 0 without keys; s = (1 + a) sum p |v|, p the softmax, a the largest |scale| sum |q k| + |mask| of the keys that are not left out; weights of v below 2^-125 may be 0; all results of a query are unspecified if a > 2^16, if the query or any key of its head has an infinity or NaN, or if its row of the mask has +inf or NaN; a result is unspecified if its column of v has an infinity or NaN, or if the sum of |v| over the column exceeds 2^126; keys that are left out count in these checks of k, v and the mask") \
 X(ROTARY_EMBEDDING, 115, "rotary_embedding", ROTARY_EMBEDDING, 3, 1, "interleaved,rotary_dim", 2, "", 0, ELEMENTWISE, TERM_MAGNITUDE, 2, 1, "the first w = rotary_dim (0: d) elements of a row are pairs (a, b), which become (a c - b s, a s + b c) with c and s from the pair's column of cos and sin; interleaved 1: neighbours; 0: b is w / 2 after a; the others are copied; NaN for a position out of range; the sum s of magnitudes is |a c| + |b s| or |a s| + |b c|; terms below 2^-125 may be 0; unspecified if a finite term exceeds 2^126") \
-X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w m: d = g + weight_decay w; m = momentum m + (1 - dampening) d; w -= lr (nesterov ? d + momentum m : m); m is unspecified if d or m, and w if one of these, the factor of lr or w, as sums of the magnitudes of finite terms, exceeds the largest f32") \
-X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w m v: decoupled_weight_decay ? w -= lr weight_decay w : g += weight_decay w; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step)) / ((v / (1 - beta2^step))^(1/2) + eps); step from 1; w takes v before it is rounded to f32, where a v of finite numbers is at most the largest f32; terms of m and m in w may be 0 if they are subnormal; with f the largest f32 and sums of the magnitudes of finite terms, v is unspecified if g > f, m if g or m > f, and w if one of these or w + max(1, lr) m / (1 - beta1^step) / min(1, the divisor) > f") \
+X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w' m': d = g + weight_decay w; m' = momentum m + (1 - dampening) d; w' = w - lr (nesterov ? d + momentum m' : m'); docs/operators.md (Optimizers) defines s and the unspecified results") \
+X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w' m' v': h = g + (decoupled_weight_decay ? 0 : weight_decay w); m' = beta1 m + (1 - beta1) h; v' = beta2 v + (1 - beta2) h^2; q = (v' / (1 - beta2^step))^(1/2) + eps; w' = w - (decoupled_weight_decay ? lr weight_decay w : 0) - lr m' / (1 - beta1^step) / q; step from 1; q takes v' before it is rounded to f32; a finite v' above the largest f32 is stored as the largest f32; docs/operators.md (Optimizers) defines s and the unspecified results") \
 X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias); products may be flushed to zero; unspecified (sums may overflow) if the sum of the finite terms of s, divided by |alpha| if 0 < |alpha| < 1, exceeds 2^127") \
 X(ACOSH,     121, "acosh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arcosh x") \
 X(ATANH,     122, "atanh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "artanh x") \
@@ -668,10 +667,11 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                          and to caches of drivers
  *   cache_limit_bytes      limit of cache_dir; the least recently used go first
  *   memory_limit_bytes     limit of the device memory that the plugin holds
- *   pack_cache_limit_bytes OpenCL: limit of packed GEMM operands (default: an
- *                          eighth of the device memory)
+ *   pack_cache_limit_bytes OpenCL: limit of the cache of packed GEMM operands;
+ *                          0: no cache (default: 1/8 of the device memory)
  *   num_threads            limit of CPU threads; 0: as many as the process has
- *   max_isa                CPU: generic|avx2|avx512, or generic|neon
+ *   max_isa                CPU: highest instruction set that is used:
+ *                          generic|avx2|avx512, or generic|neon
  *   deterministic          "1": one kernel and GEMM path, whatever tuning says
  *   blocking_timeout_ms    OpenCL: close abandons builds and commands that take
  *                          longer; calls without a timeout that wait longer

@@ -96,7 +96,7 @@ static void sgd(const struct call *call, const struct dense *in, int64_t i,
     long double lr = reference_attribute(f[0]), momentum = f[1];
     long double rest = 1.0L - f[2], decay = reference_attribute(f[3]);
     long double g = dense_real(&in[1], i);
-    long double old_m = dense_real(&in[2], i), range, before;
+    long double old_m = dense_real(&in[2], i), d_range, update_range;
     struct step d, u;
 
     w->value = dense_real(&in[0], i);
@@ -111,13 +111,14 @@ static void sgd(const struct call *call, const struct dense *in, int64_t i,
     }
     w->scale = fabsl(w->value) + fabsl(lr) * u.scale;
     w->flushed = m->flushed = 0;
-    range = size_if_finite(g) + fabsl(decay) * size_if_finite(w->value);
-    before = size_if_finite(momentum * old_m);
-    m->range = fmaxl(range, before + fabsl(rest) * range);
-    w->range = m->range;
+    d_range = size_if_finite(g) + fabsl(decay) * size_if_finite(w->value);
+    m->range = size_if_finite(momentum * old_m) + fabsl(rest) * d_range;
+    update_range = m->range;
     if (call->ints[0] == 1)
-        w->range += fabsl(momentum) * m->range;
-    w->range = fmaxl(w->range, size_if_finite(w->value) + fabsl(lr) * w->range);
+        update_range = d_range + fabsl(momentum) * m->range;
+    m->range = fmaxl(m->range, d_range);
+    w->range = size_if_finite(w->value) + fabsl(lr) * update_range;
+    w->range = fmaxl(w->range, fmaxl(m->range, update_range));
     w->value -= lr * u.value;
 }
 
