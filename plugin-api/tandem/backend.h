@@ -676,7 +676,7 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   blocking_timeout_ms    OpenCL: close abandons builds and commands that take
  *                          longer; calls without a timeout that wait longer
  *                          return TANDEM_NOT_READY (default 300000; 0: never)
- *   compile_processes      OpenCL: limit of compile processes, 0 to 8
+ *   compile_processes      OpenCL: limit of compile processes (default: 6)
  *   tuning                 the plugin's own section of the profile, JSON text
  *   self_test_only         "1": tune runs only the sm_90a self-test, and GEMM
  *                          uses no sm_90a program

@@ -63,16 +63,19 @@
  *              drivers load libraries when they start and when a kernel is
  *              compiled or runs for the first time, also in threads of this
  *              library or of the driver.
- *   Process    The library never aborts, exits, prints, forks or installs a
- *              signal or exit handler.  If a device other than the CPU plugin's
- *              may have been used, call tandem_context_destroy before main
- *              returns or exit is called, also after errors.  BLAS, CLBlast and
- *              drivers free their state in exit, and some crash there if their
- *              own threads still compile or compute.  After exit is called, no
- *              thread may compute a GEMM or use OpenCL, except in atexit
- *              handlers that were registered after the first operator of the
- *              context.  _exit and quick_exit are always safe.  If a process
- *              forks while threads use OpenCL, the child must end by _exit.
+ *   Process    The library never aborts, exits, prints or installs a signal or
+ *              exit handler.  The OpenCL plugin may start processes that
+ *              compile kernels (docs/host-process.md), so the host may receive
+ *              SIGCHLD.  TANDEM_COMPILE_PROCESSES=0 prevents this.  If a device
+ *              other than the CPU plugin's may have been used, call
+ *              tandem_context_destroy before main returns or exit is called,
+ *              also after errors.  BLAS, CLBlast and drivers free their state
+ *              in exit, and some crash there if their own threads still compile
+ *              or compute.  After exit is called, no thread may compute a GEMM
+ *              or use OpenCL, except in atexit handlers that were registered
+ *              after the first operator of the context.  _exit and quick_exit
+ *              are always safe.  If a process forks while threads use OpenCL,
+ *              the child must end by _exit.
  *   Signals    Threads that a call starts, also those of BLAS and drivers,
  *              block every signal except those of faults.  SIGHUP, SIGINT,
  *              SIGQUIT and SIGTERM stay unblocked if they have no handler and

@@ -14,13 +14,13 @@
  * absolute path. */
 static const struct variable {
     const char *name;
-    const char *expected;  /* the allowed values, for messages */
-    const char *words[10]; /* the allowed words, with a NULL at the end */
-    uint64_t maximum;      /* the largest allowed number, or 0 */
+    const char *expected; /* the allowed values, for messages */
+    const char *words[8]; /* the allowed words, with a NULL at the end */
+    uint64_t maximum;     /* the largest allowed number, or 0 */
 } variables[] = {
     {"TANDEM_COMPILE_PROCESSES",
-     "a number of processes from 0 to 8",
-     {"0", "1", "2", "3", "4", "5", "6", "7", "8"},
+     "a number of processes from 0 to 6",
+     {"0", "1", "2", "3", "4", "5", "6"},
      0},
     {"TANDEM_DETERMINISTIC", "0 or 1", {"0", "1"}, 0},
     {"TANDEM_HANG_TIMEOUT_SECONDS",

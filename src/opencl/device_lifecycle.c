@@ -164,7 +164,7 @@ struct open_values {
     uint64_t memory_limit_bytes; /* 0 means no limit */
     uint64_t thread_count;       /* 0 means the default */
     uint64_t blocking_timeout_ms;
-    uint64_t compile_processes;
+    uint64_t compile_processes, forced_compile_processes;
     const char *tuning; /* JSON text; NULL means no profile */
 };
 
@@ -188,6 +188,8 @@ static enum tandem_status plain_option_parse(struct tandem_device *device,
         {"cache_limit_bytes", &device->cache.limit_bytes, NULL, NULL},
         {"blocking_timeout_ms", &values->blocking_timeout_ms, NULL, NULL},
         {"compile_processes", &values->compile_processes, NULL, NULL},
+        {"test.compile_processes", &values->forced_compile_processes, NULL,
+         NULL},
         {"cache_dir", NULL, NULL, &device->cache.path},
         {"system_cache_dir", NULL, NULL, &device->cache.system_path},
         {"cache_world_readable", NULL, &device->cache.world_readable, NULL},
@@ -264,7 +266,7 @@ static enum tandem_status read_options(struct tandem_device *device,
 static void device_free(struct tandem_device *device)
 {
     programs_free(device);
-    compile_pool_finish(device);
+    compile_pool_free(device);
     context_release(device);
     pthread_mutex_destroy(&device->mutex);
     program_cache_close(device);
@@ -278,9 +280,9 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
 {
-    struct open_values values = {
-        .blocking_timeout_ms = DEFAULT_BLOCKING_TIMEOUT_MS,
-        .compile_processes = COMPILE_PROCESSES_DEFAULT};
+    struct open_values values = {.blocking_timeout_ms =
+                                     DEFAULT_BLOCKING_TIMEOUT_MS,
+                                 .compile_processes = MAX_COMPILE_PROCESSES};
     *out_device = NULL;
     if (fork_detected())
         return last_error_set(TANDEM_DEVICE_LOST,
@@ -319,7 +321,10 @@ enum tandem_status device_open(uint32_t index,
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, values.memory_limit_bytes);
     bulk_transfer_start(&device->bulk_transfer, values.thread_count);
-    compile_pool_start(device, values.compile_processes);
+    /* The device memory of compile processes cannot be limited. */
+    compile_pool_init(
+        device, values.memory_limit_bytes == 0 ? values.compile_processes : 0,
+        values.forced_compile_processes);
     programs_init(device, &program_callbacks);
     *out_device = device;
     return TANDEM_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that other processes compile (option compile_processes), also if
- * these processes are killed or cannot be started.
+ * Programs that other processes compile (option test.compile_processes), also
+ * if these processes are killed, stopped, or cannot be started.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -64,32 +64,35 @@ static int compile_processes(int signal_number)
     return count;
 }
 
-/* Opens a device, prepares all operators and waits for them.  Sends the signal
- * to the compile processes meanwhile, if it is not 0.  Returns the largest
- * number of them. */
-static int operators_prepare(const struct layer_script *faults,
-                             int signal_number)
-{
-    const struct timespec pause = {0, 2000000};
-    int most = 0;
+static const struct timespec moment = {0, 2000000};
 
-    device_new("compile_processes", "3");
-    plug.script_set(faults);
+/* Opens a device and prepares all operators.  The first build hangs until a
+ * compile process exists.  Sends this process the signal if it is not 0. */
+static void operators_prepare(int signal_number)
+{
+    device_new("test.compile_processes", "3");
+    script_nth(LAYER_FAULT_HANG, "clBuildProgram", 1, 1, 0);
     for (size_t i = 0; i < OPS; i++)
         OK(ask(ops[i], plug.api->prepare));
+    while (compile_processes(signal_number) == 0)
+        nanosleep(&moment, NULL);
+    plug.release();
+}
+
+/* Waits until all operators are compiled.  Sends the signal to the compile
+ * processes meanwhile, if it is not 0. */
+static void operators_await(int signal_number)
+{
     for (size_t i = 0; i < OPS; i++) {
         enum tandem_status status;
 
         while ((status = ask(ops[i], plug.api->query_ready)) ==
                TANDEM_NOT_READY) {
-            const int count = compile_processes(signal_number);
-
-            most = count > most ? count : most;
-            nanosleep(&pause, NULL);
+            compile_processes(signal_number);
+            nanosleep(&moment, NULL);
         }
         OK(status);
     }
-    return most;
 }
 
 /* Runs an operator on the device, and checks that no process is left when the
@@ -114,9 +117,8 @@ static void device_check_and_end(void)
 
 TEST(processes_compile)
 {
-    const struct layer_script nothing = {.fault = LAYER_FAULT_CALL, .nth = 0};
-
-    ck_assert_int_gt(operators_prepare(&nothing, 0), 0);
+    operators_prepare(0);
+    operators_await(0);
     ck_assert_uint_gt(call_count("clCreateProgramWithBinary"), 0);
     ck_assert_uint_eq(call_count("clCreateProgramWithBinary") +
                           call_count("clCreateProgramWithSource"),
@@ -126,32 +128,49 @@ TEST(processes_compile)
 
 TEST(idle_processes_end)
 {
-    const struct timespec pause = {0, 20000000};
-
-    ck_assert_int_gt(operators_prepare(NULL, 0), 0);
+    operators_prepare(0);
+    operators_await(0);
     while (compile_processes(0) != 0)
-        nanosleep(&pause, NULL);
+        nanosleep(&moment, NULL);
     device_check_and_end();
 }
 
 TEST(the_programs_of_killed_processes_are_compiled_here)
 {
-    const struct layer_script nothing = {.fault = LAYER_FAULT_CALL, .nth = 0};
-
-    ck_assert_int_gt(operators_prepare(&nothing, SIGKILL), 0);
+    operators_prepare(SIGKILL);
+    operators_await(SIGKILL);
     ck_assert_uint_gt(call_count("clCreateProgramWithSource"), 1);
     device_check_and_end();
 }
 
+/* Closing the device does not wait for a process that does not react. */
+TEST(stopped_processes_do_not_delay_the_end)
+{
+    operators_prepare(SIGSTOP);
+    plug.api->stream_destroy(work.stream);
+    device_end();
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+}
+
 TEST(processes_that_do_not_start_are_not_needed)
 {
-    const struct layer_script lost = {.fault = LAYER_FAULT_CALL,
-                                      .function = "clGetPlatformIDs",
-                                      .nth = 1,
-                                      .times = UINT64_MAX,
-                                      .code = CL_OUT_OF_HOST_MEMORY};
+    device_new("test.compile_processes", "3");
+    script(LAYER_FAULT_CALL, "clGetPlatformIDs", NULL, CL_OUT_OF_HOST_MEMORY);
+    for (size_t i = 0; i < OPS; i++)
+        OK(ask(ops[i], plug.api->prepare));
+    operators_await(0);
+    ck_assert_int_eq(compile_processes(0), 0);
+    ck_assert_uint_eq(call_count("clCreateProgramWithSource"), OPS);
+    device_check_and_end();
+}
 
-    ck_assert_int_eq(operators_prepare(&lost, 0), 0);
+TEST(drivers_with_parallel_compilers_need_no_processes)
+{
+    device_new("compile_processes", "3");
+    script_nth(LAYER_FAULT_CALL, "clBuildProgram", UINT64_MAX, 1, 0);
+    for (size_t i = 0; i < OPS; i++)
+        OK(ask(ops[i], plug.api->prepare));
+    operators_await(0);
     ck_assert_uint_eq(call_count("clCreateProgramWithSource"), OPS);
     device_check_and_end();
 }

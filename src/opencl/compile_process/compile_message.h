@@ -39,11 +39,17 @@ struct compile_reply {
     uint64_t binary_bytes; /* 0 if the build failed */
 };
 
-/* Sends the bytes.  Returns false if the other side has closed the socket. */
-bool message_send(int socket, const void *data, size_t bytes);
-/* Receives the bytes.  Returns false if the other side has closed the socket,
- * or if deadline_ns passes (CLOCK_MONOTONIC; 0 means no limit). */
-bool message_receive(int socket, void *data, size_t bytes,
-                     uint64_t deadline_ns);
+/* One side of the connection. */
+struct message_link {
+    int socket;
+    int process; /* pidfd of the other side, or -1 if it is not watched */
+    uint64_t deadline_ns; /* end of waits (CLOCK_MONOTONIC); 0 means none */
+};
+
+/* Send and receive all bytes.  Return false if the other side has closed the
+ * socket or has ended, or after the deadline. */
+bool message_send(const struct message_link *link, const void *data,
+                  size_t bytes);
+bool message_receive(const struct message_link *link, void *data, size_t bytes);
 
 #endif

@@ -8,18 +8,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
 
+/* Time in which a process must have opened its device. */
+#define START_LIMIT_NS UINT64_C(30000000000)
 #define MAX_PLATFORMS 64u
 #define MAX_DEVICES 64u
 
@@ -62,7 +66,7 @@ static bool hardware_positions(const struct platform_device *hardware,
            j < MAX_DEVICES;
 }
 
-/* Starts the program with the socket as its standard input and output.  It has
+/* Starts the program with the socket as its standard input.  It has
  * no blocked signals, the default signal handlers, and its own process group,
  * so that the interrupt key ends the host only.  Returns an errno value. */
 static int program_spawn(const char *path, char *const *arguments, int socket,
@@ -92,30 +96,19 @@ static int program_spawn(const char *path, char *const *arguments, int socket,
     return error;
 }
 
-/* Returns the time limit of a wait that starts now. */
-static uint64_t deadline(const struct tandem_device *device)
+/* Opens a pidfd of the process.  If that is not possible, kills it. */
+static int pidfd_get(pid_t pid)
 {
-    return device->blocking_timeout_ns != 0
-               ? monotonic_ns() + device->blocking_timeout_ns
-               : 0;
-}
-
-/* Receives the greeting.  Returns false if the process ends, or if it uses
- * another device or driver. */
-static bool greeting_check(const struct compile_process *process,
-                           const struct tandem_device *device)
-{
-    const struct tandem_device_info *info = &device->hardware->info;
-    struct compile_greeting greeting;
-    if (!message_receive(process->socket, &greeting, sizeof(greeting),
-                         deadline(device)))
-        return false;
-    greeting.version[sizeof(greeting.version) - 1] = '\0';
-    greeting.device[sizeof(greeting.device) - 1] = '\0';
-    greeting.driver[sizeof(greeting.driver) - 1] = '\0';
-    return strcmp(greeting.version, PACKAGE_VERSION) == 0 &&
-           strcmp(greeting.device, info->name) == 0 &&
-           strcmp(greeting.driver, info->driver_version) == 0;
+    int pidfd = -1;
+#ifdef SYS_pidfd_open
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0u);
+#endif
+    if (pidfd < 0) {
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    return pidfd;
 }
 
 bool compile_process_start(struct compile_process *process,
@@ -125,82 +118,126 @@ bool compile_process_start(struct compile_process *process,
     char *arguments[] = {path, platform_text, device_text, NULL};
     unsigned platform_index, device_index;
     int sockets[2];
-    process->pid = 0;
-    if (!program_path(path) ||
-        !hardware_positions(device->hardware, &platform_index, &device_index)) {
-        device_log(device, TANDEM_LOG_DEBUG,
-                   "no compile process: the program tandem-compile is not in "
-                   "the plugin's directory");
+    *process = (struct compile_process){.pid = 0, .pidfd = -1, .socket = -1};
+    const char *cause = NULL;
+    if (!program_path(path))
+        cause = "there is no tandem-compile in the plugin's directory";
+    else if (!hardware_positions(device->hardware, &platform_index,
+                                 &device_index))
+        cause = "the driver no longer lists the device";
+    else if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+        cause = "no socket can be created";
+    if (cause != NULL) {
+        device_log(device, TANDEM_LOG_DEBUG, "no compile process: %s", cause);
         return false;
     }
     snprintf(platform_text, sizeof(platform_text), "%u", platform_index);
     snprintf(device_text, sizeof(device_text), "%u", device_index);
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
-        device_log(device, TANDEM_LOG_DEBUG,
-                   "no compile process: socketpair failed (errno %d)", errno);
-        return false;
-    }
     int error = program_spawn(path, arguments, sockets[1], &process->pid);
     close(sockets[1]);
-    process->socket = sockets[0];
-    if (error != 0) {
+    if (error != 0)
         process->pid = 0;
+    else if ((process->pidfd = pidfd_get(process->pid)) < 0)
+        process->pid = 0;
+    process->socket = sockets[0];
+    if (process->pid == 0) {
         close(sockets[0]);
-    } else if (!greeting_check(process, device)) {
-        compile_process_stop(process);
-    }
-    if (process->pid == 0)
         device_log(device, TANDEM_LOG_DEBUG,
-                   "no compile process: %s does not start (errno %d)", path,
+                   "no compile process: %s cannot be started (error %d)", path,
                    error);
+    }
     return process->pid != 0;
 }
 
-unsigned char *compile_process_build(struct compile_process *process,
+bool compile_process_await(const struct compile_process *process,
+                           struct tandem_device *device)
+{
+    const struct tandem_device_info *info = &device->hardware->info;
+    const struct message_link link = {process->socket, process->pidfd,
+                                      monotonic_ns() + START_LIMIT_NS};
+    struct compile_greeting greeting;
+    if (!message_receive(&link, &greeting, sizeof(greeting))) {
+        device_log(device, TANDEM_LOG_DEBUG,
+                   "no compile process: it does not open the device");
+        return false;
+    }
+    greeting.version[sizeof(greeting.version) - 1] = '\0';
+    greeting.device[sizeof(greeting.device) - 1] = '\0';
+    greeting.driver[sizeof(greeting.driver) - 1] = '\0';
+    if (strcmp(greeting.version, PACKAGE_VERSION) == 0 &&
+        strcmp(greeting.device, info->name) == 0 &&
+        strcmp(greeting.driver, info->driver_version) == 0)
+        return true;
+    device_log(device, TANDEM_LOG_DEBUG,
+               "no compile process: tandem-compile %s finds %s, driver %s",
+               greeting.version, greeting.device, greeting.driver);
+    return false;
+}
+
+unsigned char *compile_process_build(const struct compile_process *process,
                                      struct tandem_device *device,
                                      enum compile_input input,
                                      const char *options, const void *text,
-                                     size_t bytes, size_t *out_bytes)
+                                     size_t bytes, size_t *out_bytes,
+                                     bool *out_lost)
 {
     const struct compile_request request = {.input = (uint32_t)input,
                                             .option_bytes =
                                                 (uint32_t)strlen(options) + 1u,
                                             .text_bytes = bytes};
+    const struct message_link link = {process->socket, process->pidfd,
+                                      device->blocking_timeout_ns != 0
+                                          ? monotonic_ns() +
+                                                device->blocking_timeout_ns
+                                          : 0};
     struct compile_reply reply;
     unsigned char *binary = NULL;
-    uint64_t until_ns = deadline(device);
-    bool answered =
-        message_send(process->socket, &request, sizeof(request)) &&
-        message_send(process->socket, options, request.option_bytes) &&
-        message_send(process->socket, text, bytes) &&
-        message_receive(process->socket, &reply, sizeof(reply), until_ns) &&
-        reply.binary_bytes <= MAX_COMPILE_TEXT_BYTES;
+    bool answered = message_send(&link, &request, sizeof(request)) &&
+                    message_send(&link, options, request.option_bytes) &&
+                    message_send(&link, text, bytes) &&
+                    message_receive(&link, &reply, sizeof(reply)) &&
+                    reply.binary_bytes <= MAX_COMPILE_TEXT_BYTES;
     if (answered && reply.binary_bytes > 0) {
         binary = malloc((size_t)reply.binary_bytes);
         answered = binary != NULL &&
-                   message_receive(process->socket, binary,
-                                   (size_t)reply.binary_bytes, until_ns);
+                   message_receive(&link, binary, (size_t)reply.binary_bytes);
     }
-    if (answered) {
-        *out_bytes = (size_t)reply.binary_bytes;
-        return binary;
+    *out_lost = !answered;
+    if (!answered) {
+        device_log(device, TANDEM_LOG_DEBUG,
+                   "compile process %d has ended or does not answer",
+                   (int)process->pid);
+        free(binary);
+        return NULL;
     }
-    device_log(device, TANDEM_LOG_DEBUG, "a compile process has failed");
-    free(binary);
-    kill(process->pid, SIGKILL);
-    compile_process_stop(process);
-    return NULL;
+    if (reply.code != CL_SUCCESS)
+        device_log(device, TANDEM_LOG_DEBUG,
+                   "a build in compile process %d failed (%d)",
+                   (int)process->pid, reply.code);
+    *out_bytes = (size_t)reply.binary_bytes;
+    return binary;
 }
 
-void compile_process_stop(struct compile_process *process)
+void compile_process_kill(const struct compile_process *process)
 {
-    if (process->pid == 0)
-        return;
-    /* close() is not enough: a fork of the host can hold the socket, too. */
-    shutdown(process->socket, SHUT_RDWR);
+#ifdef SYS_pidfd_send_signal
+    syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, 0u);
+#endif
+}
+
+/* P_PIDFD of waitid(), which older headers lack. */
+#define WAIT_PIDFD ((idtype_t)3)
+
+bool compile_process_reap(struct compile_process *process, int limit_ms)
+{
+    struct pollfd entry = {.fd = process->pidfd, .events = POLLIN};
+    siginfo_t info;
+    if (poll(&entry, 1, limit_ms) != 1)
+        return false;
+    /* Fails if the host has already taken the status. */
+    waitid(WAIT_PIDFD, (id_t)process->pidfd, &info, WEXITED | WNOHANG);
+    close(process->pidfd);
     close(process->socket);
-    /* A host that waits for any child can take the status first. */
-    while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
     process->pid = 0;
+    return true;
 }

@@ -10,11 +10,9 @@
  */
 #include <config.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,7 +21,12 @@
 
 #define MAX_PLATFORMS 64u
 #define MAX_DEVICES 64u
-#define SOCKET STDIN_FILENO
+
+/* A build that takes longer ends the process: the plugin gave up long before,
+ * and may have ended with the host. */
+#define BUILD_LIMIT_S 1200u
+
+static const struct message_link host = {.socket = STDIN_FILENO, .process = -1};
 
 static bool device_find(unsigned platform, unsigned index,
                         cl_device_id *out_device)
@@ -56,7 +59,7 @@ static bool start(unsigned platform, unsigned index, cl_device_id *out_device,
         return false;
     *out_context = clCreateContext(NULL, 1, out_device, NULL, NULL, &code);
     return code == CL_SUCCESS &&
-           message_send(SOCKET, &greeting, sizeof(greeting));
+           message_send(&host, &greeting, sizeof(greeting));
 }
 
 static cl_int build(cl_context context, cl_device_id device,
@@ -65,6 +68,7 @@ static cl_int build(cl_context context, cl_device_id device,
 {
     cl_int code = CL_SUCCESS;
     const unsigned char *binary = (const unsigned char *)text;
+    alarm(BUILD_LIMIT_S);
     *out_program =
         input == COMPILE_SOURCE
             ? clCreateProgramWithSource(context, 1, &text, &bytes, &code)
@@ -72,6 +76,7 @@ static cl_int build(cl_context context, cl_device_id device,
                                         NULL, &code);
     if (code == CL_SUCCESS)
         code = clBuildProgram(*out_program, 1, &device, options, NULL, NULL);
+    alarm(0);
     return code;
 }
 
@@ -91,8 +96,8 @@ static bool answer(cl_program program, cl_int code)
                                       sizeof(binary), &binary, NULL);
         reply.binary_bytes = reply.code == CL_SUCCESS ? bytes : 0;
     }
-    bool sent = message_send(SOCKET, &reply, sizeof(reply)) &&
-                message_send(SOCKET, binary, (size_t)reply.binary_bytes);
+    bool sent = message_send(&host, &reply, sizeof(reply)) &&
+                message_send(&host, binary, (size_t)reply.binary_bytes);
     free(binary);
     return sent;
 }
@@ -103,14 +108,14 @@ static bool serve(cl_context context, cl_device_id device)
 {
     struct compile_request request;
     cl_program program = NULL;
-    if (!message_receive(SOCKET, &request, sizeof(request), 0) ||
+    if (!message_receive(&host, &request, sizeof(request)) ||
         request.option_bytes == 0 ||
         request.option_bytes > MAX_COMPILE_OPTION_BYTES ||
         request.text_bytes > MAX_COMPILE_TEXT_BYTES)
         return false;
     size_t bytes = request.option_bytes + (size_t)request.text_bytes;
     char *data = malloc(bytes);
-    bool served = data != NULL && message_receive(SOCKET, data, bytes, 0) &&
+    bool served = data != NULL && message_receive(&host, data, bytes) &&
                   data[request.option_bytes - 1] == '\0';
     if (served) {
         cl_int code = build(context, device, (enum compile_input)request.input,
@@ -124,6 +129,30 @@ static bool serve(cl_context context, cl_device_id device)
     return served;
 }
 
+/* Closes the descriptors that the host has not marked with O_CLOEXEC, which
+ * must not stay open because of this process. */
+static void descriptors_close(void)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
+        return;
+#endif
+    for (int i = (int)sysconf(_SC_OPEN_MAX) - 1; i > STDERR_FILENO; i--)
+        close(i);
+}
+
+/* Lets the system end this process before the host if memory is exhausted. */
+static void memory_victim_become(void)
+{
+    int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (file < 0)
+        return;
+    if (write(file, "1000", 4) < 0)
+        fputs("tandem-compile: /proc/self/oom_score_adj is read-only\n",
+              stderr);
+    close(file);
+}
+
 int main(int argc, char **argv)
 {
     cl_device_id device;
@@ -135,10 +164,8 @@ int main(int argc, char **argv)
                 PACKAGE_VERSION);
         return 2;
     }
-    /* The host's descriptors must not stay open because of this process. */
-    syscall(SYS_close_range, 3u, ~0u, 0u);
-    /* The process must not outlive the thread that waits for it. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    descriptors_close();
+    memory_victim_become();
     if (!start((unsigned)strtoul(argv[1], NULL, 10),
                (unsigned)strtoul(argv[2], NULL, 10), &device, &context))
         _exit(1);

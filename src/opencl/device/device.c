@@ -54,14 +54,15 @@ void device_log(struct tandem_device *device, enum tandem_log_level level,
 {
     char line[1024];
     va_list arguments;
-    if (device->log == NULL)
+    tandem_log_fn log = device->log;
+    if (log == NULL)
         return;
     va_start(arguments, format);
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     for (char *at = line; (at = strchr(at, '\n')) != NULL;)
         *at = ' ';
-    device->log(device->log_user, level, line);
+    log(device->log_user, level, line);
 }
 
 /* ---- health check ---- */

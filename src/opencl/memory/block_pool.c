@@ -169,6 +169,7 @@ block_create_within_limit(struct tandem_device *device, uint64_t requested,
     status = block_create(device, requested, bytes, size_class, out_block);
     if (status == TANDEM_OUT_OF_MEMORY) {
         pool_trim(device, 0);
+        compile_pool_end_idle(device);
         status = block_create(device, requested, bytes, size_class, out_block);
     }
     pthread_mutex_lock(&pool->mutex);

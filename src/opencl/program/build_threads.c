@@ -16,6 +16,8 @@
 
 /* Stack size of a build thread, large because compilers recurse deeply. */
 #define STACK_BYTES ((size_t)8 << 20)
+/* Time between attempts to end idle compile processes. */
+#define TRIM_INTERVAL_NS UINT64_C(1000000000)
 /* Maximum number of failed builds of a variant.  Builds that failed because
  * memory was exhausted do not count. */
 #define MAX_BUILD_FAILURES 3u
@@ -109,24 +111,25 @@ static void job_add(struct programs *programs, struct kernel_variant *variant,
 
 /* ---- threads ---- */
 
-/* Waits until the job list changes.  If *trims is set, returns after a second
- * at the latest, ends idle compile processes, and clears *trims if none is
- * left. The caller holds programs.mutex. */
-static void wait_for_job(struct tandem_device *device, bool *trims)
+/* Waits until the job list changes.  At *trim_ns, kills idle compile processes
+ * and sets *trim_ns to the time of the next attempt, or to 0 if no process is
+ * left.  The caller holds programs.mutex. */
+static void wait_for_job(struct tandem_device *device, uint64_t *trim_ns)
 {
     struct programs *programs = &device->programs;
-    struct timespec deadline;
-    if (!*trims) {
+    if (*trim_ns == 0) {
         pthread_cond_wait(&programs->changed, &programs->mutex);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec++;
+    struct timespec deadline = {(time_t)(*trim_ns / 1000000000u),
+                                (long)(*trim_ns % 1000000000u)};
     if (pthread_cond_timedwait(&programs->changed, &programs->mutex,
-                               &deadline) == 0)
+                               &deadline) == 0 &&
+        monotonic_ns() < *trim_ns)
         return;
     pthread_mutex_unlock(&programs->mutex);
-    *trims = compile_pool_trim(device);
+    *trim_ns =
+        compile_pool_trim(device) ? monotonic_ns() + TRIM_INTERVAL_NS : 0;
     pthread_mutex_lock(&programs->mutex);
 }
 
@@ -138,11 +141,12 @@ static struct kernel_variant *job_wait(struct build_thread *thread,
     struct tandem_device *device = thread->device;
     struct programs *programs = &device->programs;
     struct kernel_variant *job = NULL;
-    bool trims = device->compile_pool.limit != 0;
+    uint64_t trim_ns =
+        device->compile_pool.limit != 0 ? monotonic_ns() + TRIM_INTERVAL_NS : 0;
     pthread_mutex_lock(&programs->mutex);
     thread->start_ns = 0;
     while (!programs->is_stopping && (job = job_pop(programs)) == NULL)
-        wait_for_job(device, &trims);
+        wait_for_job(device, &trim_ns);
     if (job != NULL) {
         thread->start_ns = job->start_ns = monotonic_ns();
         job->state = BUILD_RUNNING;
@@ -203,10 +207,8 @@ static void build_thread_start(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
     struct build_thread *thread = programs->threads;
-    uint32_t processes = device->compile_pool.limit;
     pthread_t id;
-    if (programs->thread_count >=
-        (processes != 0 ? processes : MAX_BUILD_THREADS))
+    if (programs->thread_count == MAX_BUILD_THREADS)
         return;
     while (thread->is_running)
         thread++;
@@ -224,6 +226,10 @@ static void build_thread_start(struct tandem_device *device)
  * programs.mutex. */
 static bool build_thread_ensure(struct tandem_device *device, bool must_be_idle)
 {
+    /* More threads than compile processes would not compile faster. */
+    uint32_t processes = device->compile_pool.limit;
+    if (processes != 0 && device->programs.thread_count >= processes)
+        must_be_idle = false;
     if (build_thread_is_available(device, must_be_idle))
         return true;
     build_thread_start(device);
@@ -247,21 +253,15 @@ void build_enqueue(struct tandem_device *device, struct kernel_variant *variant,
                    struct trial_launch *trial)
 {
     struct programs *programs = &device->programs;
-    /* Kernels with tiles, which have fixed work-groups, take longest to build.
-     * Compile processes build them first, so that at the end they all have
-     * something to do. */
-    bool at_front =
-        device->compile_pool.limit != 0 &&
-        (variant->key.kernel->flags & KERNEL_FIXED_GROUP_SIZE) != 0;
     pthread_mutex_lock(&programs->mutex);
     /* If no thread can be started, the launch builds the variant itself. */
     if (can_build(variant) && !programs->is_stopping &&
         build_thread_ensure(device, false)) {
         trial_set(variant, trial);
         trial = NULL;
-        job_add(programs, variant, at_front);
+        job_add(programs, variant, false);
         /* A process takes about as long to start as two builds. */
-        if (device->compile_pool.limit != 0 &&
+        if (programs->thread_count < device->compile_pool.limit &&
             programs->job_count > 2u * programs->thread_count)
             build_thread_start(device);
     }
@@ -377,6 +377,7 @@ enum tandem_status build_ensure(struct tandem_device *device,
 void build_threads_stop(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;
+    compile_pool_stop(device);
     pthread_mutex_lock(&programs->mutex);
     programs->is_stopping = true;
     pthread_cond_broadcast(&programs->changed);

@@ -166,10 +166,11 @@ static enum tandem_status sm90a_program_build(struct tandem_device *device,
 }
 
 /* Lets a compile process build the program, and loads its binary.  Returns NULL
- * on any failure: this process then builds the program and reports errors. */
+ * on any failure.  Sets *out_lost if the process cannot be used again. */
 static cl_program process_build(struct tandem_device *device,
                                 const struct kernel_source *text,
-                                struct compile_process *process)
+                                const struct compile_process *process,
+                                bool *out_lost)
 {
     const char *options = text->options, *why;
     size_t bytes, ptx_bytes;
@@ -177,18 +178,19 @@ static cl_program process_build(struct tandem_device *device,
     uint64_t start_ns = monotonic_ns();
     unsigned char *binary = compile_process_build(
         process, device, COMPILE_SOURCE, options, text->kernel->source,
-        strlen(text->kernel->source), &bytes);
+        strlen(text->kernel->source), &bytes, out_lost);
     if (binary != NULL && (text->kernel->flags & KERNEL_PTX_REWRITE) != 0) {
         char *ptx =
             ptx_rewrite_sm90a((const char *)binary, bytes, &ptx_bytes, &why);
         free(binary);
+        if (ptx == NULL)
+            return NULL;
         binary = (unsigned char *)ptx;
-        /* The driver assembles the PTX in the process, too. */
         bytes = ptx_bytes + 1;
         options = "";
-        if (ptx != NULL && process->pid != 0)
-            free(compile_process_build(process, device, COMPILE_BINARY, "", ptx,
-                                       bytes, &ptx_bytes));
+        /* The driver assembles the PTX there, too. */
+        free(compile_process_build(process, device, COMPILE_BINARY, options,
+                                   ptx, bytes, &ptx_bytes, out_lost));
     }
     uint64_t load_ns = monotonic_ns();
     if (binary != NULL && program_from_binary(device, binary, bytes, options,
@@ -213,6 +215,28 @@ static enum tandem_status local_build(struct tandem_device *device,
     return status;
 }
 
+/* Builds the program in a compile process, or here if there is none or if it
+ * fails. */
+static enum tandem_status build_anywhere(struct tandem_device *device,
+                                         const struct kernel_source *text,
+                                         cl_program *out_program)
+{
+    enum tandem_status status = TANDEM_OK;
+    struct compile_pool_entry *entry = compile_pool_enter(device);
+    bool is_lost = false;
+    if (entry != NULL)
+        *out_program = process_build(device, text, &entry->process, &is_lost);
+    if (*out_program == NULL) {
+        /* The host may return from main once the device is closed, and drivers
+         * crash if they still compile then. */
+        status = entry != NULL && compile_pool_is_stopping(device)
+                     ? last_error_set(TANDEM_FAILED, "the device is closed")
+                     : local_build(device, text, out_program);
+    }
+    compile_pool_leave(device, entry, is_lost);
+    return status;
+}
+
 /* Loads the program from the disk cache or builds it from source. */
 static enum tandem_status load_or_build(struct tandem_device *device,
                                         const struct kernel_source *text,
@@ -228,12 +252,7 @@ static enum tandem_status load_or_build(struct tandem_device *device,
     if (waited)
         *out_program = program_cache_load(device, text);
     if (*out_program == NULL) {
-        struct compile_pool_entry *entry = compile_pool_enter(device);
-        if (entry != NULL)
-            *out_program = process_build(device, text, &entry->process);
-        if (*out_program == NULL)
-            status = local_build(device, text, out_program);
-        compile_pool_leave(device, entry);
+        status = build_anywhere(device, text, out_program);
         if (status == TANDEM_OK && (lock >= 0 || !needs_lock))
             program_cache_store(device, text, *out_program);
     }
