@@ -101,15 +101,12 @@ static void calibrate_body(void *argument, struct child_link *link)
     struct calibration_run calibration = {.quick = request->options->quick,
                                           .link = link};
     struct tandem_context *context;
-    uint64_t start_ns;
-    pid_t clblast;
+    uint64_t start_ns = clock_now_ns();
 
-    clblast = clblast_precompile_start(request);
+    calibration.prebuilt = kernels_precompile(request, link);
+    calibration.compile_total_ns = clock_now_ns() - start_ns;
     if (!device_job_open(request, link, &context, &calibration.session))
         return;
-    start_ns = clock_now_ns();
-    calibration.prebuilt = kernels_precompile(&calibration, request, clblast);
-    calibration.compile_total_ns = clock_now_ns() - start_ns;
     calibration.result = json_pack(
         "{s:s, s:{}, s:{}, s:{}, s:[], s:{}, s:[], s:[], s:o}", "device",
         request->name, "operators", "scalars", "curves", "gemm", "tuning",

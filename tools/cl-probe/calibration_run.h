@@ -106,14 +106,12 @@ enum tandem_status measure_curves(struct calibration_run *calibration);
 enum tandem_status measure_products(struct calibration_run *calibration);
 enum tandem_status measure_tuning(struct calibration_run *calibration);
 
-/* precompilation.c.  Starts a process in which CLBlast compiles its kernels.
- * Must be called before this process loads a driver.  Returns its id, or -1. */
-pid_t clblast_precompile_start(const struct device_job_request *request);
-/* Compiles the other kernels and waits for the process.  Returns false if the
- * device was lost or if it compiled nothing. */
-bool kernels_precompile(struct calibration_run *calibration,
-                        const struct device_job_request *request,
-                        pid_t clblast);
+/* precompilation.c: compiles the kernels of the calibration.  Must be called
+ * before this process loads a driver.  Opens the device and closes it again, so
+ * that compile processes do not disturb the measurement.  Returns false if it
+ * compiled nothing. */
+bool kernels_precompile(const struct device_job_request *request,
+                        struct child_link *link);
 
 /* Weights of the steps' shares of the budget. */
 #define WEIGHT_SCALARS 1.0

@@ -13,6 +13,7 @@
 #include "representative_op.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,21 +56,37 @@ static const struct {
 static const int64_t sizes[] = {SAMPLE_LAST, 1 << 10};
 #define SIZES (sizeof sizes / sizeof sizes[0])
 
-/* Lets CLBlast compile its kernels.  Ignores errors, because the measurement
- * will meet and report them. */
-_Noreturn static void clblast_main(const struct device_job_request *request)
+/* Opens the job's device in this process.  Returns false if the device compiles
+ * no kernels or cannot be opened: the measurement will report the error. */
+static bool session_open(const struct device_job_request *request, bool clblast,
+                         struct tandem_context **out_context,
+                         struct device_session *out_session)
 {
     struct probe_options options = *request->options;
+
+    memset(out_session, 0, sizeof *out_session);
+    options.verbose = false;
+    options.clblast = clblast;
+    if (probe_context(&options, request->backend, out_context) != TANDEM_OK)
+        return false;
+    if (device_session_open(out_session, *out_context, request->device) ==
+            TANDEM_OK &&
+        (out_session->info.caps & TANDEM_CAP_JIT_COMPILATION) != 0)
+        return true;
+    device_session_close(out_session);
+    tandem_context_destroy(*out_context);
+    return false;
+}
+
+/* Lets CLBlast compile its kernels. */
+_Noreturn static void clblast_main(const struct device_job_request *request)
+{
     struct tandem_context *context;
-    struct device_session session = {0};
+    struct device_session session;
     struct kernel_list list;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    options.verbose = false;
-    options.clblast = true;
-    if (probe_context(&options, request->backend, &context) == TANDEM_OK &&
-        device_session_open(&session, context, request->device) == TANDEM_OK &&
-        (session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0) {
+    if (session_open(request, true, &context, &session)) {
         kernels_start(&list, &session);
         kernels_add(&list, "gemm", "256x256x256", KERNEL_PLAIN);
         kernels_await(&list, NULL, NULL);
@@ -77,16 +94,6 @@ _Noreturn static void clblast_main(const struct device_job_request *request)
         device_session_close(&session);
     }
     _exit(0);
-}
-
-pid_t clblast_precompile_start(const struct device_job_request *request)
-{
-    /* CPU devices compile with several threads already. */
-    const pid_t process = request->processor ? -1 : fork();
-
-    if (process == 0)
-        clblast_main(request);
-    return process;
 }
 
 /* Adds representative operator number `i`. */
@@ -107,22 +114,40 @@ static void representative_add(struct kernel_list *list, size_t i)
                 KERNEL_PLAIN);
 }
 
-bool kernels_precompile(struct calibration_run *calibration,
-                        const struct device_job_request *request, pid_t clblast)
+/* Compiles all kernels except CLBlast's. */
+static void kernels_build(struct device_session *session)
 {
     struct kernel_list list;
-    bool compiled = false;
 
-    if (!request->processor &&
-        (calibration->session.info.caps & TANDEM_CAP_JIT_COMPILATION) != 0) {
-        child_progress(calibration->link, 0, "compiling");
-        kernels_start(&list, &calibration->session);
-        for (size_t i = 0; i < GEMMS; i++)
-            kernels_add(&list, "gemm", gemms[i].shape, gemms[i].form);
-        for (size_t i = 0; i < SIZES * TANDEM_COST_CLASS_COUNT; i++)
-            representative_add(&list, i);
-        compiled = kernels_await(&list, NULL, NULL);
-        kernels_finish(&list);
+    kernels_start(&list, session);
+    for (size_t i = 0; i < GEMMS; i++)
+        kernels_add(&list, "gemm", gemms[i].shape, gemms[i].form);
+    for (size_t i = 0; i < SIZES * TANDEM_COST_CLASS_COUNT; i++)
+        representative_add(&list, i);
+    kernels_await(&list, NULL, NULL);
+    kernels_finish(&list);
+}
+
+bool kernels_precompile(const struct device_job_request *request,
+                        struct child_link *link)
+{
+    struct tandem_context *context;
+    struct device_session session;
+    bool compiled;
+    pid_t clblast;
+
+    /* CPU devices compile with several threads already. */
+    if (request->processor)
+        return false;
+    child_progress(link, 0, "compiling");
+    clblast = fork();
+    if (clblast == 0)
+        clblast_main(request);
+    compiled = session_open(request, false, &context, &session);
+    if (compiled) {
+        kernels_build(&session);
+        device_session_close(&session);
+        tandem_context_destroy(context);
     }
     if (clblast > 0)
         waitpid(clblast, NULL, 0);
