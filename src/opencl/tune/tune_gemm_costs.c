@@ -25,7 +25,7 @@
 #define MIN_HOST_FACTOR 1.5
 /* A GEMM with the larger depth, which is at least three times the smaller one,
  * must take longer by at least this fraction of the time at the smaller depth.
- * A smaller difference may be noise. */
+ * Otherwise both depths are doubled. */
 #define MIN_GROWTH 0.1
 /* GEMV is limited by memory bandwidth and needs larger matrices. With many
  * work-groups, there are GEMV_ROWS rows of GEMV_SHALLOW or GEMV_DEEP elements
@@ -332,6 +332,30 @@ static enum tandem_status depths_raise(const struct tuner *tuner,
     }
 }
 
+/* Measures the times of GEMMs with k = depths[0] and k = depths[1], without the
+ * time to pack operands. `out_growth` is the difference of both times, relative
+ * to the first time with packing. */
+static enum tandem_status depths_measure(const struct tuner *tuner,
+                                         const struct kernel_case *kernel,
+                                         uint32_t groups,
+                                         const int64_t depths[2], double ns[2],
+                                         double *out_growth)
+{
+    double measured_ns[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct timed_gemm timed;
+        uint32_t launches;
+        case_gemm_init(&timed, tuner, kernel, groups, depths[i]);
+        enum tandem_status status =
+            timed_gemm_measure(tuner->timer, &timed, &measured_ns[i]);
+        if (status != TANDEM_OK)
+            return status;
+        ns[i] = measured_ns[i] - packing_ns(tuner, &timed, &launches);
+    }
+    *out_growth = (ns[1] - ns[0]) / measured_ns[0];
+    return TANDEM_OK;
+}
+
 /* Measures the time of a GEMM with k = depths[0], and its time per unit of k.
  * May increase the depths. */
 static enum tandem_status groups_measure(const struct tuner *tuner,
@@ -339,27 +363,26 @@ static enum tandem_status groups_measure(const struct tuner *tuner,
                                          uint32_t groups, int64_t depths[2],
                                          double *out_ns, double *out_ns_per_k)
 {
-    struct timed_gemm timed;
-    uint32_t launches;
-    double ns[2] = {0, 0}, measured_ns = 0;
+    double ns[2], growth;
     enum tandem_status status = TANDEM_OK;
     if (!kernel->gemv)
         status = depths_raise(tuner, kernel, groups, depths);
-    for (uint32_t i = 0; i < 2 && status == TANDEM_OK; i++) {
-        case_gemm_init(&timed, tuner, kernel, groups, depths[i]);
-        status = timed_gemm_measure(tuner->timer, &timed, &ns[i]);
-        if (i == 0)
-            measured_ns = ns[0];
-        ns[i] -= packing_ns(tuner, &timed, &launches);
+    if (status == TANDEM_OK)
+        status = depths_measure(tuner, kernel, groups, depths, ns, &growth);
+    /* A smaller growth may be noise, and a cost near 0 would select the kernel
+     * for every GEMM. */
+    while (status == TANDEM_OK && growth < MIN_GROWTH) {
+        if (kernel_timer_remaining_ns(tuner->timer) == 0 ||
+            !case_fits(tuner, kernel, groups, 2 * depths[1]))
+            return last_error_set(TANDEM_FAILED,
+                                  "tune: %s took hardly longer with a larger k",
+                                  gemm_configs[kernel->id].name);
+        depths[0] *= 2;
+        depths[1] *= 2;
+        status = depths_measure(tuner, kernel, groups, depths, ns, &growth);
     }
     if (status != TANDEM_OK)
         return status;
-    /* Other work distorted the times. A cost near 0 would select the kernel for
-     * every GEMM. */
-    if (ns[1] - ns[0] < MIN_GROWTH * measured_ns)
-        return last_error_set(TANDEM_FAILED,
-                              "tune: %s took hardly longer with a larger k",
-                              gemm_configs[kernel->id].name);
     *out_ns = ns[0];
     *out_ns_per_k = (ns[1] - ns[0]) / (double)(depths[1] - depths[0]);
     return TANDEM_OK;

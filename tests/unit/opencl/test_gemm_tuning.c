@@ -26,6 +26,8 @@ static uint32_t measurements;
  * the GEMM has as many tiles as compute units, and if it has more tiles. */
 static enum gemm_kernel_id distorted;
 static double few_ns_per_k, many_ns_per_k;
+/* The largest k of a GEMM that the distorted kernel has computed. */
+static int64_t largest_k;
 /* The number of elements of the result with as many tiles as compute units. */
 static int64_t few_elements;
 /* Names of the reported costs, each after a blank. */
@@ -49,6 +51,8 @@ enum tandem_status kernel_timer_measure(struct kernel_timer *timer,
     /* GEMMs with few tiles are measured first. */
     if (few_elements == 0)
         few_elements = timed->gemm.m * timed->gemm.n;
+    if (timed->gemm.k > largest_k)
+        largest_k = timed->gemm.k;
     *out_ns += (double)timed->gemm.k *
                (timed->gemm.m * timed->gemm.n == few_elements ? few_ns_per_k
                                                               : many_ns_per_k);
@@ -105,7 +109,7 @@ static void tune(double pair_ns)
     const double times[4] = {50000, pair_ns, 2000, 1e6};
     memcpy(first_times, times, sizeof(times));
     measurements = 0;
-    few_elements = 0;
+    few_elements = largest_k = 0;
     reported[0] = '\0';
     memset(&device.gemm_selector, 0, sizeof(device.gemm_selector));
     gemm_selector_init(&device.gemm_selector, &hardware);
@@ -152,10 +156,11 @@ TEST(kernel_whose_time_grows_by_noise_has_no_costs)
     ck_assert(has_costs(usual, usual));
     ck_assert(!has_costs(one_ns, usual));
     ck_assert(!has_costs(usual, one_ns));
-    ck_assert(!has_costs(65, usual)); /* 5 % */
-    ck_assert(!has_costs(usual, 65));
-    ck_assert(has_costs(260, usual)); /* 19 % */
-    ck_assert(has_costs(usual, 260));
+    /* The time grows by 5 %, and by 10 % if both depths are twice as large. */
+    ck_assert(has_costs(68, usual));
+    ck_assert_int_eq(largest_k, 2048);
+    ck_assert(has_costs(usual, usual));
+    ck_assert_int_eq(largest_k, 1024);
 }
 
 TEST(launch_that_takes_no_time_has_no_cost)
