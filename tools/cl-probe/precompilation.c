@@ -139,11 +139,12 @@ bool kernels_precompile(const struct device_job_request *request,
     /* CPU devices compile with several threads already. */
     if (request->processor)
         return false;
-    child_progress(link, 0, "compiling");
     clblast = fork();
     if (clblast == 0)
         clblast_main(request);
+    child_progress(link, 0, "opening");
     compiled = session_open(request, false, &context, &session);
+    child_progress(link, 0, "compiling");
     if (compiled) {
         kernels_build(&session);
         device_session_close(&session);
