@@ -41,24 +41,6 @@ struct part {
     bool is_vec4;
 };
 
-INLINE struct part part_select(bool second, struct part a, struct part b)
-{
-    a.source = second ? b.source : a.source;
-    a.first_group = second ? b.first_group : a.first_group;
-    a.units = second ? b.units : a.units;
-    a.row_units.extent[0] =
-        second ? b.row_units.extent[0] : a.row_units.extent[0];
-    a.row_units.multiplier[0] =
-        second ? b.row_units.multiplier[0] : a.row_units.multiplier[0];
-    a.row_units.shift[0] = second ? b.row_units.shift[0] : a.row_units.shift[0];
-    a.target_offset = second ? b.target_offset : a.target_offset;
-    a.source_offset = second ? b.source_offset : a.source_offset;
-    a.target_pitch = second ? b.target_pitch : a.target_pitch;
-    a.source_pitch = second ? b.source_pitch : a.source_pitch;
-    a.is_vec4 = second ? b.is_vec4 : a.is_vec4;
-    return a;
-}
-
 #define PART(i)                                                                \
     (struct part)                                                              \
     {                                                                          \
@@ -69,8 +51,10 @@ INLINE struct part part_select(bool second, struct part a, struct part b)
             p.target_offset[i], p.source_offset[i], p.target_pitch[i],         \
             p.source_pitch[i], (p.vec4_parts >> i & 1) != 0                    \
     }
-#define SELECT_PART(i)                                                         \
-    part = part_select(group >= p.first_group[i], part, PART(i))
+#define CASE_PART(i)                                                           \
+    case i:                                                                    \
+        part = PART(i);                                                        \
+        break
 
 /* Copies ITEM_UNITS units of the part. */
 #define COPY_UNITS(type, elements)                                             \
@@ -94,14 +78,23 @@ KERNEL void concat(__global BITS *target, __global const BITS *source0,
                    __global const BITS *source7, const struct concat_params p)
 {
     ulong group = get_group_id(0);
+    uint index = 0;
+    REPEAT (i, CONCAT_PARTS - 1)
+        index += group >= p.first_group[i + 1];
+    /* The branch is the same in all work-items.  Selecting each member instead
+     * took 6% more time on an H200. */
     struct part part = PART(0);
-    SELECT_PART(1);
-    SELECT_PART(2);
-    SELECT_PART(3);
-    SELECT_PART(4);
-    SELECT_PART(5);
-    SELECT_PART(6);
-    SELECT_PART(7);
+    switch (index) {
+        CASE_PART(1);
+        CASE_PART(2);
+        CASE_PART(3);
+        CASE_PART(4);
+        CASE_PART(5);
+        CASE_PART(6);
+        CASE_PART(7);
+    default:
+        break;
+    }
     const index_t unit = (index_t)(group - part.first_group) *
                              (ITEM_UNITS * GROUP_SIZE) +
                          (index_t)get_local_id(0);
