@@ -357,6 +357,7 @@ void device_close(struct tandem_device *device)
                                              : device_timeout_ns(device)))
         atomic_store(&device->must_leak, true);
     if (atomic_load(&device->must_leak)) {
+        compile_pool_end_idle(device);
         context_leak(device);
         device_leak(device, "work");
         return;
