@@ -296,7 +296,7 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                 ? fmax(p.epsilon * rescaled.unit * rescaled.unit, 0x1p-126f)
                 : 0.0f;
         /* An epsilon that overflows makes a finite sum negligible. */
-        bool only_epsilon = isinf(epsilon) && isfinite(own);
+        bool only_epsilon = epsilon == INFINITY && isfinite(own);
         rescaled.factor = 1.0f / sqrt(only_epsilon ? p.epsilon : own + epsilon);
         rescaled.n = (only_epsilon ? -unit_log2 : 0) + (RMS ? unit_log2 : 0);
         if (rescale)

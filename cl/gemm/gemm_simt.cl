@@ -251,6 +251,13 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 #ifndef STEPS_AT_ONCE
 #define STEPS_AT_ONCE 1
 #endif
+/* Number of copies of the activation in a step. Next to the sums of a large
+ * tile, AMD GPUs have too few registers for four copies of a long one. */
+#if ITEM_M * ITEM_N >= 128
+#define ACTIVATION_UNROLL 1
+#else
+#define ACTIVATION_UNROLL 4
+#endif
 
 /* Bodies of accesses to four elements, of which the first `count` exist. With
  * vec4, they are neighbours, and `count` is 0 or 4. Otherwise `stride` is the
@@ -406,11 +413,11 @@ INLINE void store_pass(const struct tile_memory *memory,
             }
             REPEAT (i, STEPS_AT_ONCE) {
                 const float *a = p->activation;
-                const float4 out =
-                    (float4)(ACTIVATION(value[i].s0, a[0], a[1]),
-                             ACTIVATION(value[i].s1, a[0], a[1]),
-                             ACTIVATION(value[i].s2, a[0], a[1]),
-                             ACTIVATION(value[i].s3, a[0], a[1]));
+                float4 out = value[i];
+#pragma unroll ACTIVATION_UNROLL
+                for (uint j = 0; j < 4; ++j)
+                    out = (float4)(out.s1, out.s2, out.s3,
+                                   ACTIVATION(out.s0, a[0], a[1]));
                 c_write(c + i * ROWS_PER_STEP * p->c_ld, vec4, count[i],
                         rows_apart * p->c_ld, out);
             }
