@@ -73,6 +73,18 @@ void script_nth(enum layer_fault fault, const char *function, uint64_t nth,
     plug.script_set(&wanted);
 }
 
+uint64_t calls_of(const char *function)
+{
+    const char *name;
+    uint64_t calls;
+
+    for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
+        if (strcmp(name, function) == 0)
+            return calls;
+    ck_abort_msg("no function %s", function);
+    return 0;
+}
+
 struct tandem_buffer *ramp_new(void)
 {
     float values[N];

@@ -48,6 +48,9 @@ void script(enum layer_fault fault, const char *function, const char *text,
 /* Lets `times` calls of the function fail, from the nth one on. */
 void script_nth(enum layer_fault fault, const char *function, uint64_t nth,
                 uint64_t times, int code);
+/* Returns the number of calls of an OpenCL function since the script was set.
+ */
+uint64_t calls_of(const char *function);
 /* Returns a buffer that contains 1, 2, 3, ... */
 struct tandem_buffer *ramp_new(void);
 enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer);

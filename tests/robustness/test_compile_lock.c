@@ -63,19 +63,6 @@ static unsigned files_kept(void)
     return count;
 }
 
-/* Returns the number of calls since the script was set. */
-static uint64_t call_count(const char *function)
-{
-    const char *name;
-    uint64_t calls;
-
-    for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
-        if (strcmp(name, function) == 0)
-            return calls;
-    ck_abort_msg("no function %s", function);
-    return 0;
-}
-
 /*
  * Computes a negation on a new device with this timeout for the compile lock.
  * Returns true if programs were compiled from source.
@@ -105,7 +92,7 @@ static bool compiled_from_source(const char *lock_timeout_ms)
                               &got, sizeof got, 0, TANDEM_TIMEOUT_INFINITE));
         ck_assert(got == -(float)(i + 1));
     }
-    compiled = call_count("clCreateProgramWithSource") > 0;
+    compiled = calls_of("clCreateProgramWithSource") > 0;
     plug.api->free(buffer);
     plug.api->stream_destroy(work.stream);
     workload_close(&work);
@@ -118,7 +105,7 @@ TEST(no_binary_is_requested_without_the_lock)
 
     ck_assert_int_eq(flock(other, LOCK_EX), 0);
     ck_assert(compiled_from_source("20"));
-    ck_assert_uint_eq(call_count("clGetProgramInfo"), 0);
+    ck_assert_uint_eq(calls_of("clGetProgramInfo"), 0);
     ck_assert_uint_eq(files_kept(), 0);
     close(other);
 }
@@ -129,12 +116,12 @@ TEST(programs_compiled_under_the_lock_are_cached)
     int other = directory_open();
 
     ck_assert(compiled_from_source("60000"));
-    ck_assert_uint_gt(call_count("clGetProgramInfo"), 0);
+    ck_assert_uint_gt(calls_of("clGetProgramInfo"), 0);
     ck_assert_uint_gt(files_kept(), 0);
     ck_assert_int_eq(flock(other, LOCK_EX | LOCK_NB), 0);
     /* Cached programs are used without the lock. */
     ck_assert(!compiled_from_source("20"));
-    ck_assert_uint_eq(call_count("clGetProgramInfo"), 0);
+    ck_assert_uint_eq(calls_of("clGetProgramInfo"), 0);
     close(other);
 }
 

@@ -22,18 +22,6 @@ static const uint32_t ops[] = {TANDEM_OP_NEG,  TANDEM_OP_ABS,  TANDEM_OP_FLOOR,
                                TANDEM_OP_TANH, TANDEM_OP_RELU};
 #define OPS (sizeof ops / sizeof ops[0])
 
-/* Returns the number of calls since the script was set. */
-static uint64_t call_count(const char *function)
-{
-    const char *name;
-    uint64_t calls;
-
-    for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
-        if (strcmp(name, function) == 0)
-            return calls;
-    return 0;
-}
-
 /* Returns the number of processes tandem-compile that this process has started
  * and that have not ended, and sends them the signal if it is not 0. */
 static int compile_processes(int signal_number)
@@ -119,9 +107,9 @@ TEST(processes_compile)
 {
     operators_prepare(0);
     operators_await(0);
-    ck_assert_uint_gt(call_count("clCreateProgramWithBinary"), 0);
-    ck_assert_uint_eq(call_count("clCreateProgramWithBinary") +
-                          call_count("clCreateProgramWithSource"),
+    ck_assert_uint_gt(calls_of("clCreateProgramWithBinary"), 0);
+    ck_assert_uint_eq(calls_of("clCreateProgramWithBinary") +
+                          calls_of("clCreateProgramWithSource"),
                       OPS);
     device_check_and_end();
 }
@@ -139,7 +127,7 @@ TEST(the_programs_of_killed_processes_are_compiled_here)
 {
     operators_prepare(SIGKILL);
     operators_await(SIGKILL);
-    ck_assert_uint_gt(call_count("clCreateProgramWithSource"), 1);
+    ck_assert_uint_gt(calls_of("clCreateProgramWithSource"), 1);
     device_check_and_end();
 }
 
@@ -160,7 +148,7 @@ TEST(processes_that_do_not_start_are_not_needed)
         OK(ask(ops[i], plug.api->prepare));
     operators_await(0);
     ck_assert_int_eq(compile_processes(0), 0);
-    ck_assert_uint_eq(call_count("clCreateProgramWithSource"), OPS);
+    ck_assert_uint_eq(calls_of("clCreateProgramWithSource"), OPS);
     device_check_and_end();
 }
 
@@ -171,7 +159,7 @@ TEST(drivers_with_parallel_compilers_need_no_processes)
     for (size_t i = 0; i < OPS; i++)
         OK(ask(ops[i], plug.api->prepare));
     operators_await(0);
-    ck_assert_uint_eq(call_count("clCreateProgramWithSource"), OPS);
+    ck_assert_uint_eq(calls_of("clCreateProgramWithSource"), OPS);
     device_check_and_end();
 }
 
