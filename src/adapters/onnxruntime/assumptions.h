@@ -14,7 +14,7 @@ struct assumption {
     int64_t lengths[AXIS_KINDS];
     uint32_t rank;   /* of f32 values whose rank is unknown */
     bool empty_past; /* axes with "past" in their names have length 0 */
-    /* To be tried only if the model cannot run under an earlier assumption. */
+    /* Tried only if the model can run under no earlier assumption. */
     bool last_resort;
 };
 
