@@ -186,8 +186,7 @@ typedef float4 vector4_t;
                        B_K(r_), b_next[r_]);                                   \
     } while (0)
 
-/* Adds the products of `x` and four elements to four sums. This is no loop,
- * because compilers need long to unroll nested loops. */
+/* Adds the products of `x` and four elements to a row of four sums. */
 #define ADD_PRODUCTS(sums, x, four)                                            \
     do {                                                                       \
         (sums)[0] = fma(x, (four).s0, (sums)[0]);                              \
@@ -210,13 +209,21 @@ INLINE void k_tile_multiply(float (*sum)[ITEM_N],
         REPEAT (j, ITEM_N / 4)
             b_own[j] = *(__local const float4
                              *)&b[k][j * ITEM_COLUMNS_PER_GROUP * 4 + x * 4];
-        REPEAT (i, ITEM_M / 4)
-            REPEAT (j, ITEM_N / 4) {
-                ADD_PRODUCTS(sum[i * 4] + j * 4, a_own[i].s0, b_own[j]);
-                ADD_PRODUCTS(sum[i * 4 + 1] + j * 4, a_own[i].s1, b_own[j]);
-                ADD_PRODUCTS(sum[i * 4 + 2] + j * 4, a_own[i].s2, b_own[j]);
-                ADD_PRODUCTS(sum[i * 4 + 3] + j * 4, a_own[i].s3, b_own[j]);
-            }
+#if ITEM_N == 4
+        /* Statements, because compilers need long to unroll nested loops. */
+        REPEAT (i, ITEM_M / 4) {
+            ADD_PRODUCTS(sum[i * 4], a_own[i].s0, b_own[0]);
+            ADD_PRODUCTS(sum[i * 4 + 1], a_own[i].s1, b_own[0]);
+            ADD_PRODUCTS(sum[i * 4 + 2], a_own[i].s2, b_own[0]);
+            ADD_PRODUCTS(sum[i * 4 + 3], a_own[i].s3, b_own[0]);
+        }
+#else
+        /* With statements, this takes 1.5 times as long on NVIDIA GPUs. */
+        REPEAT (i, ITEM_M)
+            REPEAT (j, ITEM_N)
+                sum[i][j] = fma(ELEMENT(a_own[i / 4], i % 4),
+                                ELEMENT(b_own[j / 4], j % 4), sum[i][j]);
+#endif
     }
 }
 
@@ -253,7 +260,7 @@ INLINE void accumulate(float (*total)[ITEM_N], float (*sum)[ITEM_N])
 #endif
 /* Number of copies of the activation in a step. Next to the sums of a large
  * tile, AMD GPUs have too few registers for four copies of a long one. */
-#if ITEM_M * ITEM_N >= 128
+#if ITEM_M * ITEM_N >= 128 && STEPS_AT_ONCE == 1
 #define ACTIVATION_UNROLL 1
 #else
 #define ACTIVATION_UNROLL 4

@@ -69,6 +69,9 @@ struct gemm_kernel_config {
 extern const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT];
 
 #define MAX_SPLIT_K 256u
+/* Maximum number of steps of k that a work-group of a tiled kernel adds up,
+ * unless this would take more than MAX_SPLIT_K splits. */
+#define MAX_SPLIT_STEPS 65536u
 
 bool gemm_is_all_f32(const struct tandem_gemm *gemm);
 /* Returns true if CLBlast can compute the GEMM.  All operands must be f32,

@@ -385,6 +385,20 @@ static void params_set_tiles(struct gemm_params *params,
     params->unsplit_tiles = 0;
 }
 
+/* Returns `split` with at least as many splits as keep rounding errors in
+ * bounds.  Some kernels add the sums of 16 steps of k to one f32 sum.  If all
+ * products are equal, each addition can round in the same direction, and from
+ * about 150,000 steps on, the error is larger than backend.h allows. */
+static struct split_k split_k_limited(struct split_k split, int64_t k)
+{
+    uint64_t needed = div_ceil((uint64_t)k, MAX_SPLIT_STEPS);
+    if (needed <= 1)
+        return split;
+    needed = needed < MAX_SPLIT_K ? needed : MAX_SPLIT_K;
+    return (struct split_k){.splits = max_u32(split.splits, (uint32_t)needed),
+                            .split_tiles = ALL_GEMM_TILES};
+}
+
 /* Plans the GEMM kernel, recomputed tiles and the sum of split-K partial sums.
  * `packed` is a copy of `gemm`, in which packed copies replace the operands
  * that the kernel cannot read directly. */
@@ -401,6 +415,7 @@ static void plan_kernels(struct launch_plan *plan,
     struct kernel_key key =
         uses_mma ? tensor_core_key(gemm, kernel) : simt_key(packed, kernel);
     struct gemm_params params;
+    split_k = split_k_limited(split_k, gemm->k);
     gemm_params_fill(&params, packed, config->k_tile, split_k.splits);
     gemm_params_set_old(&params, sources->old);
     params_set_tiles(&params, gemm, sources, config, split_k.split_tiles);

@@ -247,6 +247,26 @@ TEST(large_offsets_need_64_bit_indices)
     }
 }
 
+/* In all kernels, a work-group adds up a limited number of steps of k. */
+TEST(long_sums_are_split)
+{
+    const struct split_k splits[] = {NO_SPLIT, {2, 3}};
+    for (int i = 0; i < GEMM_KERNEL_COUNT * 2; i++) {
+        enum gemm_kernel_id kernel = (enum gemm_kernel_id)(i / 2);
+        struct tandem_gemm gemm = gemm_new(300, 300, 200000, 1);
+        struct launch_plan plan;
+        if (gemm_configs[kernel].gemv_vectors != 0 ||
+            kernel == GEMM_RECOMPUTE || !gemm_kernel_supports(&gemm, kernel))
+            continue;
+        plan_gemm(&plan, &gemm, kernel, splits[i % 2], NULL, 8);
+        const struct kernel_step *last = &plan.step[plan.step_count - 1];
+        const struct gemm_params *params = (const void *)last->params;
+        ck_assert_str_eq(last->key.kernel->function, "split_k_fixup");
+        ck_assert_uint_le(params->k_per_split, MAX_SPLIT_STEPS);
+        ck_assert_uint_eq(params->unsplit_tiles, 0);
+    }
+}
+
 /*
  * CLBlast does not support these dtypes, so any kernel is better. A kernel
  * that is disabled for them remains available for f32.
