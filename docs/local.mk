@@ -10,7 +10,6 @@ nobase_dist_doc_DATA = README.md NEWS LICENSE CONTRIBUTING.md \
 	$(docs_documents) $(docs_baselines_documents) \
 	%D%/baselines/h200.json %D%/baselines/h200.svg \
 	examples/first-steps.c examples/attributes.c examples/minimal-host.c \
-	examples/onnx_run.py \
 	$(examples_digits_files) $(examples_digits_documents) \
 	plugin-api/tandem/CHANGES $(tandeminclude_HEADERS)
 

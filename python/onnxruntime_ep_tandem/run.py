@@ -1,40 +1,38 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs an ONNX model with Tandem and compares results and times with ONNX Runtime's
 CPU provider.
 
 The inputs are random unless --inputs or --value gives them.  --shape sets the shape of
 an input.  A dimension that remains open is 1 if it is the first axis of an input.  For
-the others, the script tries typical sizes of images, sequences or sound until the CPU
-provider can run the model, and prints the shapes.  Dimensions of the same name have the
-same size.  You need the Python package onnxruntime, version 1.23 or newer.
+the others, typical sizes of images, sequences or sound are tried until the CPU provider
+can run the model, and the shapes are printed.  Dimensions of the same name have the
+same size.
 """
 
 import argparse
 import collections
 import itertools
 import json
-import os
 import pathlib
 import re
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
+from . import get_ep_name, get_library_path
+from .errors import fail
+
 try:
     import numpy as np
     import onnxruntime as rt
-except ImportError as error:
-    sys.exit(f"onnx_run: {error}; run: pip install onnxruntime numpy")
+except ImportError as missing:
+    fail(f"{missing}; run: {sys.executable} -m pip install onnxruntime numpy")
 if tuple(map(int, rt.__version__.split(".")[:2])) < (1, 23):
-    sys.exit(f"onnx_run: onnxruntime {rt.__version__} is too old; run: "
-             "pip install --upgrade 'onnxruntime>=1.23'")
+    fail(f"onnxruntime {rt.__version__} is too old; run: {sys.executable} -m pip "
+         "install --upgrade 'onnxruntime>=1.23'")
 
 SEED = 1
-PROVIDER = "TandemExecutionProvider"
 DTYPES = {
     "float": np.float32, "double": np.float64, "float16": np.float16,
     "int64": np.int64, "int32": np.int32, "int8": np.int8, "uint8": np.uint8,
@@ -53,45 +51,30 @@ LENGTHS = {
 # ---- sessions ----
 
 
-def provider_library(path):
-    """Returns the path of the provider library: --library, environment, pkg-config."""
-    path = path or os.environ.get("TANDEM_ONNXRUNTIME_PROVIDER")
-    command = ["pkg-config", "--variable=onnxruntime_provider", "tandem"]
-    if not path and shutil.which(command[0]):
-        output = subprocess.run(command, capture_output=True, text=True, check=False)
-        path = output.stdout.strip()
-    if not path or not os.path.isfile(path):
-        sys.exit(f"onnx_run: the library {path or 'tandem-onnxruntime.so'} was not "
-                 "found; give its path with --library or TANDEM_ONNXRUNTIME_PROVIDER, "
-                 "or add the directory of tandem.pc to PKG_CONFIG_PATH")
-    return os.path.abspath(path)
-
-
 def open_cpu_session(model):
     try:
         return rt.InferenceSession(model, providers=["CPUExecutionProvider"])
     except Exception as error:
-        sys.exit(f"onnx_run: cannot load the model {model}: {error}")
+        fail(f"cannot load the model {model}: {error}")
 
 
-def open_tandem_session(arguments, explain):
+def open_tandem_session(arguments, file):
     settings = {
         "device": arguments.device,
         "claim": arguments.claim,
         "precision": arguments.precision,
         "first_run": "wait",  # time the device, not the CPU that stands in for it
-        "explain": explain,
+        "explain": file,
     }
-    library = provider_library(arguments.library)
     options = rt.SessionOptions()
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     try:
-        rt.register_execution_provider_library("tandem", library)
-        devices = [d for d in rt.get_ep_devices() if d.ep_name == PROVIDER]
+        rt.register_execution_provider_library("tandem", get_library_path())
+        devices = [d for d in rt.get_ep_devices() if d.ep_name == get_ep_name()]
         options.add_provider_for_devices(devices, settings)
         session = rt.InferenceSession(arguments.model, options)
     except Exception as error:
-        sys.exit(f"onnx_run: cannot open a session with Tandem: {error}")
+        fail(f"cannot open a session with Tandem: {error}")
     # By default, onnxruntime repeats a run that fails with the CPU provider.
     session.disable_fallback()
     return session
@@ -183,8 +166,8 @@ def random_input(argument, shape, random):
 def input_dtype(argument):
     dtype = DTYPES.get(argument.type[len("tensor("):-1])
     if dtype is None:
-        sys.exit(f"onnx_run: cannot make input {argument.name} of the type "
-                 f"{argument.type}; expected a tensor of {', '.join(DTYPES)}")
+        fail(f"cannot make input {argument.name} of the type "
+             f"{argument.type}; expected a tensor of {', '.join(DTYPES)}")
     return np.dtype(dtype)
 
 
@@ -194,8 +177,8 @@ def load_inputs(path):
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except Exception as error:  # numpy raises many types for a broken file
-        sys.exit(f"onnx_run: --inputs {path}: cannot read the file: {error}; expected "
-                 "a file that numpy.savez wrote, with an array for each name")
+        fail(f"--inputs {path}: cannot read the file: {error}; expected "
+             "a file that numpy.savez wrote, with an array for each name")
 
 
 def convert_value(argument, value, shape):
@@ -206,8 +189,8 @@ def convert_value(argument, value, shape):
         array = wide.astype(dtype)
     fits = wide.dtype.kind != "f" or dtype.kind == "f" or not wide.size
     if not fits or (dtype.kind != "f" and not np.array_equal(array, wide)):
-        sys.exit(f"onnx_run: --value {argument.name}: {json.dumps(value)} is not of the "
-                 f"type {dtype} of the input")
+        fail(f"--value {argument.name}: {json.dumps(value)} is not of the "
+             f"type {dtype} of the input")
     return np.full(shape, array) if wide.ndim == 0 else array
 
 
@@ -215,14 +198,14 @@ def check_input(option, argument, array, shape):
     """Ends the program if the model or --shape does not allow the array."""
     expected = input_dtype(argument)
     if array.dtype != expected:
-        sys.exit(f"onnx_run: {option} {argument.name}: the array has the type "
-                 f"{array.dtype}; expected {expected}")
+        fail(f"{option} {argument.name}: the array has the type "
+             f"{array.dtype}; expected {expected}")
     wanted = shape or argument.shape
     if len(wanted) != array.ndim or any(
             isinstance(size, int) and size != given
             for size, given in zip(wanted, array.shape)):
-        sys.exit(f"onnx_run: {option} {argument.name}: the array has the shape "
-                 f"{list(array.shape)}; expected {list(wanted)}")
+        fail(f"{option} {argument.name}: the array has the shape "
+             f"{list(array.shape)}; expected {list(wanted)}")
 
 
 def given_inputs(session, arguments, shapes):
@@ -237,8 +220,8 @@ def given_inputs(session, arguments, shapes):
     given = {}
     for name, (option, value) in sources.items():
         if name not in inputs:
-            sys.exit(f"onnx_run: {option} {name}: the model has no such input; its "
-                     f"inputs are {', '.join(inputs)}")
+            fail(f"{option} {name}: the model has no such input; its "
+                 f"inputs are {', '.join(inputs)}")
         if option == "--value" and isinstance(value, list):
             value = convert_value(inputs[name], value, None)
         if isinstance(value, np.ndarray):
@@ -272,8 +255,8 @@ def choose_inputs(session, arguments):
     ranks = {argument.name: len(argument.shape) for argument in inputs}
     for name, shape in shapes.items():
         if ranks.get(name) != len(shape):
-            sys.exit(f"onnx_run: --shape {name}: the model has no input {name} of rank "
-                     f"{len(shape)}; its inputs and their ranks are {ranks}")
+            fail(f"--shape {name}: the model has no input {name} of rank "
+                 f"{len(shape)}; its inputs and their ranks are {ranks}")
     given = given_inputs(session, arguments, shapes)
     sizes = dimension_sizes(inputs, shapes)
     dimensions = open_dimensions([a for a in inputs if a.name not in shapes], sizes)
@@ -291,7 +274,7 @@ def choose_inputs(session, arguments):
             failure = str(error).strip()
     else:
         hint = "; give other inputs with --shape or --inputs"
-        sys.exit(f"onnx_run: the run with CPUExecutionProvider failed: {failure}{hint}")
+        fail(f"the run with CPUExecutionProvider failed: {failure}{hint}")
     for argument in inputs:
         shape = feeds[argument.name].shape
         if argument.name not in shapes and list(shape) != argument.shape:
@@ -308,7 +291,7 @@ def timed_run(session, feeds):
     try:
         outputs = session.run(None, feeds)
     except Exception as error:
-        sys.exit(f"onnx_run: the run with {session.get_providers()[0]} failed: {error}")
+        fail(f"the run with {session.get_providers()[0]} failed: {error}")
     return outputs, time.perf_counter() - start
 
 
@@ -323,10 +306,10 @@ def print_output(name, expected, actual):
           f"relative to the largest magnitude {difference / (largest or 1):.3g}")
 
 
-def run_model(arguments, explain):
+def run_model(arguments, file):
     reference = open_cpu_session(arguments.model)
     feeds, expected = choose_inputs(reference, arguments)
-    session = open_tandem_session(arguments, explain)
+    session = open_tandem_session(arguments, file)
     actual, first = timed_run(session, feeds)
     for output, *values in zip(session.get_outputs(), expected, actual):
         print_output(output.name, *values)
@@ -336,6 +319,13 @@ def run_model(arguments, explain):
     print(f"median of {len(pairs)} runs: CPU provider {cpu * 1e3:.3f} ms, Tandem "
           f"{tandem * 1e3:.3f} ms, ratio {cpu / tandem:.2f} (above 1, Tandem is "
           f"faster); Tandem's first run {first * 1e3:.1f} ms")
+    return session
+
+
+def explain_model(arguments, file):
+    feeds, _ = choose_inputs(open_cpu_session(arguments.model), arguments)
+    session = open_tandem_session(arguments, file)
+    timed_run(session, feeds)
     return session
 
 
@@ -352,7 +342,7 @@ def describe_devices(session, report):
         counts = collections.Counter()
         for part in session.get_provider_graph_assignment_info():
             counts[part.ep_name] += len(part.get_nodes())
-        nodes = f" ({counts[PROVIDER]} of {sum(counts.values())} nodes)"
+        nodes = f" ({counts[get_ep_name()]} of {sum(counts.values())} nodes)"
     if not steps:
         return f"the model ran on ONNX Runtime's CPU provider; Tandem took no node{nodes}"
     devices = ", ".join(f"{name} ({count} operators)"
@@ -360,14 +350,8 @@ def describe_devices(session, report):
     return f"Tandem{nodes} ran on {devices}"
 
 
-def report_devices(session, explain):
-    report = explain.read_text(encoding="utf-8")
-    print(report, end="")
-    print(describe_devices(session, report))
-
-
-def main():
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
+def add_model_arguments(parser):
+    """Adds the arguments of both commands, run and explain."""
     parser.add_argument("model", help="an ONNX file")
     parser.add_argument("--device", default="auto",
                         help="auto (default), cpu or opencl:N")
@@ -384,16 +368,31 @@ def main():
                         metavar="NAME=VALUE",
                         help="an input: a number that fills its shape, or a list such "
                              "as [[1,2],[3,4]]; replaces an array of --inputs")
+
+
+def add_run_arguments(parser):
+    add_model_arguments(parser)
     parser.add_argument("--repeat", type=parse_repeat, default=10,
                         help="the number of timed runs (default 10)")
-    parser.add_argument("--library", help="the path of tandem-onnxruntime.so")
-    arguments = parser.parse_args()
-    print(f"seed {SEED}")
+
+
+def with_report(function, arguments):
+    """Calls a function that returns a session, and prints where the session ran."""
     with tempfile.TemporaryDirectory() as directory:
-        explain = pathlib.Path(directory, "placement.txt")
-        explain.touch()
-        report_devices(run_model(arguments, str(explain)), explain)
+        file = pathlib.Path(directory, "placement.txt")
+        file.touch()
+        session = function(arguments, str(file))
+        report = file.read_text(encoding="utf-8")
+        print(report, end="")
+        print(describe_devices(session, report))
 
 
-if __name__ == "__main__":
-    main()
+def run(arguments):
+    """Runs the command run."""
+    print(f"seed {SEED}")
+    with_report(run_model, arguments)
+
+
+def explain(arguments):
+    """Runs the command explain."""
+    with_report(explain_model, arguments)

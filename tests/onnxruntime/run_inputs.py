@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the inputs and the output of examples/onnx_run.py.
+"""Tests the command run of the package in the folder python: inputs and output.
 
 Each case runs in a child process; see child_cases.py.
 """
@@ -17,7 +17,7 @@ import child_cases
 from child_cases import case
 from small_models import BOOL, FLOAT, INT64, constant, model, node, value
 
-EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples' / 'onnx_run.py'
+PYTHON = str(pathlib.Path(__file__).parents[2] / 'python')
 
 
 def _model():
@@ -38,17 +38,19 @@ def _reshaped(shape):
 
 def run(arguments, *options, arrays=None, status=0, claim='all',
         device=None, graph=None):
-    """Runs the example with a graph, or that of _model, and returns its output."""
+    """Runs the command with a graph, or that of _model, and returns its output."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'model.onnx')
         onnx.save(graph or _model(), path)
-        command = [sys.executable, str(EXAMPLE), path, '--repeat', '1', '--claim',
-                   claim, '--device', device or arguments.device]
+        command = [sys.executable, '-m', 'onnxruntime_ep_tandem', 'run', path,
+                   '--repeat', '1', '--claim', claim, '--device',
+                   device or arguments.device]
         if arrays is not None:
             file = os.path.join(directory, 'inputs.npz')
             numpy.savez(file, **arrays)
             command += ['--inputs', file]
         result = subprocess.run(command + list(options), text=True, check=False,
+                                env={**os.environ, 'PYTHONPATH': PYTHON},
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == status, result.stdout
     return result.stdout
@@ -114,7 +116,7 @@ def wrong_inputs_are_named(arguments):
             (None, 'index=[[1]]', ('--value index', '[1, 1]', "['k']"))):
         options = () if option is None else ('--value', option)
         expect(run(arguments, *options, arrays=arrays, status=1),
-               'onnx_run: ', *parts)
+               'onnxruntime_ep_tandem: ', *parts)
     for option in ('index', 'index=', '=1', 'index=[1,[2]]', 'index="a"'):
         expect(run(arguments, '--value', option, status=2), option, 'expected NAME=')
     expect(run(arguments, '--inputs', '/nonexistent.npz', status=1),
@@ -122,4 +124,4 @@ def wrong_inputs_are_named(arguments):
 
 
 if __name__ == '__main__':
-    sys.exit(child_cases.main('onnx_run_inputs', __doc__))
+    sys.exit(child_cases.main('run_inputs', __doc__))

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of the package: python -m onnxruntime_ep_tandem COMMAND."""
+
+import argparse
+import importlib.metadata
+import os
+import sys
+
+from . import errors, files
+
+PROGRAM = "python -m onnxruntime_ep_tandem"
+# The commands that cl-probe runs, with its options and what --help says.
+PROBE_COMMANDS = {
+    "devices": ("--list", "list the devices, and why others are missing (default)"),
+    "calibrate": ("--calibrate", "measure the devices of this machine, which takes "
+                                 "about a minute a device, or less with --quick"),
+    "verify": ("--verify", "check every operator on every device"),
+}
+
+
+def run_cl_probe(arguments):
+    """Replaces this process by cl-probe."""
+    try:
+        program = str(files.cl_probe())
+        os.execve(program, [program, *arguments], files.program_environment())
+    except OSError as error:
+        errors.fail(f"cannot run cl-probe: {error}")
+
+
+def version():
+    try:
+        return importlib.metadata.version("onnxruntime-ep-tandem")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def parse_arguments(arguments):
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, allow_abbrev=False,
+        description="Lists and measures the devices that Tandem can use, and runs ONNX "
+                    "models on them.")
+    parser.add_argument("--version", action="version",
+                        version=f"onnxruntime-ep-tandem {version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (_, text) in PROBE_COMMANDS.items():
+        # cl-probe parses the options, --help too.
+        commands.add_parser(name, help=text, add_help=False)
+    texts = {
+        "explain": "say where an ONNX model's operators run, and why",
+        "run": "run an ONNX model, and compare it with ONNX Runtime's CPU provider",
+    }
+    if arguments and arguments[0] in texts:
+        from . import run  # needs numpy and onnxruntime
+        add = {"explain": run.add_model_arguments, "run": run.add_run_arguments}
+        for name, text in texts.items():
+            command = commands.add_parser(name, help=text, description=run.__doc__,
+                                          allow_abbrev=False)
+            add[name](command)
+            command.set_defaults(function=getattr(run, name))
+    else:
+        for name, text in texts.items():
+            commands.add_parser(name, help=text)
+    return parser.parse_args(arguments)
+
+
+def main():
+    arguments = sys.argv[1:] or ["devices"]
+    if arguments[0] in PROBE_COMMANDS:
+        run_cl_probe([PROBE_COMMANDS[arguments[0]][0], *arguments[1:]])
+    parsed = parse_arguments(arguments)
+    parsed.function(parsed)
+
+
+if __name__ == "__main__":
+    main()

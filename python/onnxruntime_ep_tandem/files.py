@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the libraries and programs of Tandem.
+
+A wheel contains them.  Without them, for example in a source tree, the environment
+variable TANDEM_ONNXRUNTIME_PROVIDER names the provider library; otherwise the installed
+library is used, which pkg-config finds, and the program cl-probe in PATH.
+"""
+
+import ctypes
+import os
+import pathlib
+import shutil
+import subprocess
+
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+_OPENCL_LOADER = _PACKAGE / "lib" / "opencl-loader" / "libOpenCL.so.1"
+
+
+def _installed_library():
+    command = ["pkg-config", "--variable=onnxruntime_provider", "tandem"]
+    if shutil.which(command[0]):
+        output = subprocess.run(command, capture_output=True, text=True, check=False)
+        return output.stdout.strip()
+    return ""
+
+
+def provider_library():
+    """Returns the path of the provider library."""
+    path = _PACKAGE / "lib" / "tandem" / "tandem-onnxruntime.so"
+    if not path.is_file():
+        other = os.environ.get("TANDEM_ONNXRUNTIME_PROVIDER") or _installed_library()
+        path = pathlib.Path(other or path).absolute()
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"the library {path} was not found; install the package "
+            "onnxruntime-ep-tandem again, set TANDEM_ONNXRUNTIME_PROVIDER, or add the "
+            "directory of tandem.pc to PKG_CONFIG_PATH")
+    return path
+
+
+def cl_probe():
+    """Returns the path of the program cl-probe."""
+    path = _PACKAGE / "bin" / "cl-probe"
+    if path.is_file():
+        return path
+    found = shutil.which("cl-probe")
+    if found is None:
+        raise FileNotFoundError(f"{path} was not found, nor cl-probe in PATH; install "
+                                "the package onnxruntime-ep-tandem again")
+    return pathlib.Path(found)
+
+
+def _needs_opencl_loader():
+    if not _OPENCL_LOADER.is_file():
+        return False
+    try:
+        ctypes.CDLL("libOpenCL.so.1")
+    except OSError:
+        return True
+    return False
+
+
+def use_opencl_loader():
+    """Loads the package's OpenCL loader if the system has none.
+
+    A library that is loaded later and needs libOpenCL.so.1 gets the one that is
+    loaded.  The driver of a GPU often comes without a loader.
+    """
+    if _needs_opencl_loader():
+        ctypes.CDLL(str(_OPENCL_LOADER))
+
+
+def program_environment():
+    """Returns the environment in which programs find an OpenCL loader."""
+    environment = dict(os.environ)
+    if _needs_opencl_loader():
+        paths = [environment.get("LD_LIBRARY_PATH"), str(_OPENCL_LOADER.parent)]
+        environment["LD_LIBRARY_PATH"] = ":".join(filter(None, paths))
+    return environment
