@@ -22,7 +22,8 @@ def run_cl_probe(arguments):
     """Replaces this process by cl-probe."""
     try:
         program = str(files.cl_probe())
-        os.execve(program, [program, *arguments], files.program_environment())
+        files.use_opencl_loader()
+        os.execv(program, [program, *arguments])
     except OSError as error:
         errors.fail(f"cannot run cl-probe: {error}")
 

@@ -50,30 +50,18 @@ def cl_probe():
     return pathlib.Path(found)
 
 
-def _needs_opencl_loader():
-    if not _OPENCL_LOADER.is_file():
-        return False
-    try:
-        ctypes.CDLL("libOpenCL.so.1")
-    except OSError:
-        return True
-    return False
-
-
 def use_opencl_loader():
     """Loads the package's OpenCL loader if the system has none.
 
-    A library that is loaded later and needs libOpenCL.so.1 gets the one that is
-    loaded.  The driver of a GPU often comes without a loader.
+    The driver of a GPU often comes without a loader.  A library that is loaded later
+    and needs libOpenCL.so.1 gets the one that is loaded; child processes find it by
+    LD_LIBRARY_PATH.
     """
-    if _needs_opencl_loader():
+    if not _OPENCL_LOADER.is_file():
+        return
+    try:
+        ctypes.CDLL("libOpenCL.so.1")
+    except OSError:
         ctypes.CDLL(str(_OPENCL_LOADER))
-
-
-def program_environment():
-    """Returns the environment in which programs find an OpenCL loader."""
-    environment = dict(os.environ)
-    if _needs_opencl_loader():
-        paths = [environment.get("LD_LIBRARY_PATH"), str(_OPENCL_LOADER.parent)]
-        environment["LD_LIBRARY_PATH"] = ":".join(filter(None, paths))
-    return environment
+        paths = [os.environ.get("LD_LIBRARY_PATH"), str(_OPENCL_LOADER.parent)]
+        os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, paths))
