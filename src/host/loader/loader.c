@@ -91,6 +91,7 @@ struct plugin_search {
     /* Names of all plugins that were found, also of those that are not loaded,
      * separated by commas.  Names that do not fit are missing. */
     char found[2048];
+    const char *installed; /* the directory of installed plugins */
 };
 
 /* Returns true if `list`, names that are separated by commas, contains the
@@ -388,13 +389,14 @@ static enum tandem_status no_plugin_error(const struct plugin_search *search)
             context->backends_setting, context->backends_option, search->found);
     return last_error_set(TANDEM_NO_DEVICE,
                           "no backend plugin was found in TANDEM_PLUGIN_PATH "
-                          "or in " PLUGINDIR);
+                          "or in %s",
+                          search->installed);
 }
 
 enum tandem_status plugins_load(struct tandem_context *context,
                                 const char *option_path)
 {
-    struct plugin_search search = {.context = context};
+    struct plugin_search search = {.context = context, .installed = PLUGINDIR};
     char installed[PLUGIN_DIRECTORY_BYTES];
 
     context->backends = calloc(MAX_PLUGINS, sizeof(*context->backends));
@@ -402,8 +404,11 @@ enum tandem_status plugins_load(struct tandem_context *context,
         return memory_error("no memory for the list of plugins");
     list_load(&search, option_path);
     list_load(&search, environment_get("TANDEM_PLUGIN_PATH"));
-    if (plugin_directory_find((const void *)(uintptr_t)plugins_load, installed))
+    if (plugin_directory_find((const void *)(uintptr_t)plugins_load,
+                              installed)) {
+        search.installed = installed;
         directory_load(&search, installed);
+    }
     list_load(&search, PLUGINDIR);
     cpu_plugin_move_first(context);
     if (context->backend_count == 0)
