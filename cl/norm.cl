@@ -301,6 +301,8 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
         rescaled.n = (only_epsilon ? -unit_log2 : 0) + (RMS ? unit_log2 : 0);
         if (rescale)
             f = rescaled;
+        /* Without a barrier here, PoCL 3.1 loses f. */
+        rows_barrier(at.lanes, 1);
     }
     if (inside && (rescale || max_scale > MAX_SUBNORMAL_SCALE))
         FOR_EACH_OWN(j)
