@@ -24,10 +24,9 @@ CONFIGURE = ["--prefix=/usr", "--libdir=/usr/lib", "--localstatedir=/var",
 LDFLAGS = "-s -Wl,-rpath,'$$ORIGIN/../lib'"
 
 
-def call(command, directory, **environment):
+def call(command, directory):
     try:
-        subprocess.run(command, cwd=directory, check=True,
-                       env={**os.environ, **environment})
+        subprocess.run(command, cwd=directory, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
         raise SystemExit(f"onnxruntime-ep-tandem: {error}; docs/installing.md lists the "
                          "packages that the build needs") from None

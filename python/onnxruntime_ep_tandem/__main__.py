@@ -54,8 +54,9 @@ def parse_arguments(arguments):
         from . import run  # needs numpy and onnxruntime
         add = {"explain": run.add_model_arguments, "run": run.add_run_arguments}
         for name, text in texts.items():
-            command = commands.add_parser(name, help=text, description=run.__doc__,
-                                          allow_abbrev=False)
+            command = commands.add_parser(
+                name, help=text, allow_abbrev=False,
+                description=run.__doc__ if name == "run" else text)
             add[name](command)
             command.set_defaults(function=getattr(run, name))
     else:

@@ -148,7 +148,6 @@ def files(arguments):
         base = re.match('lib[a-z]*', os.path.basename(name))[0]
         text = LICENSES.get(base) or LICENSES[base.rstrip('p')]
         assert 'onnxruntime_ep_tandem/licenses/' + text in names, (name, text)
-    assert not [name for name in names if 'libonnxruntime' in name]
     for program in ('bin/cl-probe', 'lib/tandem/1/tandem-compile'):
         mode = entries['onnxruntime_ep_tandem/' + program].external_attr >> 16
         assert mode & 0o111 == 0o111, (program, oct(mode))
@@ -235,8 +234,8 @@ def ordinary_user_without_a_home(arguments):
 
 @case
 def no_opencl_device(arguments):
-    """One warning at most, and the CPU computes."""
-    text = run_model(site_of(arguments), 'cpu', OCL_ICD_VENDORS='/nonexistent')
+    """The CPU computes, and no OpenCL device is listed."""
+    run_model(site_of(arguments), 'cpu', OCL_ICD_VENDORS='/nonexistent')
     text = call(site_of(arguments), command(), OCL_ICD_VENDORS='/nonexistent')
     assert 'Device cpu' in text and 'Device opencl' not in text, text
 
