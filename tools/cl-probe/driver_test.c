@@ -115,6 +115,28 @@ static void answer_empty(struct child_link *link, const struct icd *icd)
                                  0, "message", message));
 }
 
+/* Returns the names of the platforms of the context's devices. */
+static json_t *platforms_json(struct tandem_context *context, uint32_t count)
+{
+    json_t *out = json_array();
+
+    for (uint32_t device = 0; device < count; device++) {
+        struct tandem_device_info info = {.struct_size = sizeof info};
+        json_t *name;
+        bool listed = false;
+
+        if (tandem_device_describe(context, device, &info) != TANDEM_OK)
+            continue;
+        name = child_text("%s", info.platform);
+        for (size_t i = 0; i < json_array_size(out); i++)
+            listed |= json_equal(json_array_get(out, i), name);
+        if (!listed)
+            json_array_append(out, name);
+        json_decref(name);
+    }
+    return out;
+}
+
 static void driver_body(void *argument, struct child_link *link)
 {
     const struct driver_test *test = argument;
@@ -133,8 +155,10 @@ static void driver_body(void *argument, struct child_link *link)
     if (count == 0)
         answer_empty(link, test->icd);
     else
-        child_answer(link, json_pack("{s:s, s:i, s:s}", "state", "ok",
-                                     "devices", (int)count, "message", ""));
+        child_answer(link,
+                     json_pack("{s:s, s:i, s:s, s:o}", "state", "ok", "devices",
+                               (int)count, "message", "", "platforms",
+                               platforms_json(context, count)));
     tandem_context_destroy(context);
 }
 

@@ -12,12 +12,13 @@
 /* Tests the drivers that the ICD loader would load and writes the blocklist.
  * Sets in `found`, the object of device_list.h,
  *
- *   "drivers": [ { "file", "library", "state", "devices", "message" } ]
+ *   "drivers": [ { "file", "library", "state", "devices", "message",
+ *                  "platforms" } ]
  *
  * where the state is "ok", "empty" (no device), "broken" (crashed or hung) or
- * "untested", and adds to "load_errors".  If a driver is broken, or all
- * together are, prints a message and returns false: OpenCL must not be used
- * then. */
+ * "untested", and "platforms" are the names of its platforms if the state is
+ * "ok".  Adds to "load_errors".  If a driver is broken, or all together are,
+ * prints a message and returns false: OpenCL must not be used then. */
 bool drivers_check(const struct probe_options *options, json_t *found);
 
 #endif

@@ -77,30 +77,11 @@ static enum tandem_status measure_wait(struct calibration_run *calibration,
     return TANDEM_OK;
 }
 
-/* Creates a small call of the first representative operator that the device
- * supports. */
-static enum tandem_status least_create(struct calibration_run *calibration,
-                                       struct resident_op *work)
-{
-    for (uint32_t c = 0; c < TANDEM_COST_CLASS_COUNT; c++) {
-        struct representative_op representative = {.cost_class = c};
-
-        while (representative_op_next(&representative)) {
-            const int64_t elements = representative_op_is_supported(
-                &representative, &calibration->session);
-
-            if (elements != 0)
-                return representative_op_create(
-                    &representative, &calibration->session, elements, work);
-        }
-    }
-    return TANDEM_UNSUPPORTED;
-}
-
 static enum tandem_status measure_launch(struct calibration_run *calibration)
 {
     struct resident_op work;
-    enum tandem_status status = least_create(calibration, &work);
+    enum tandem_status status =
+        representative_op_create_smallest(&calibration->session, &work);
 
     if (status == TANDEM_UNSUPPORTED) {
         calibration_set_operator(calibration, "launch", NULL);

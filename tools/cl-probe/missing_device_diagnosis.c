@@ -70,6 +70,29 @@ static unsigned long file_number(const char *directory, const char *name)
     return strtoul(text, NULL, 16);
 }
 
+/* The vendors of GPUs, with parts of the names of their drivers' libraries. */
+static const struct gpu_vendor {
+    unsigned long number; /* of PCI */
+    const char *name, *libraries[2], *driver;
+} vendors[] = {
+    {0x10de,
+     "NVIDIA",
+     {"nvidia-opencl"},
+     "libnvidia-opencl.so.1, a part of NVIDIA's driver (Debian: "
+     "nvidia-opencl-icd; Ubuntu: libnvidia-compute; Arch: opencl-nvidia)"},
+    {0x1002,
+     "AMD",
+     {"amdocl", "RusticlOpenCL"},
+     "libRusticlOpenCL.so.1 of Mesa, with RUSTICL_ENABLE=radeonsi (Debian, "
+     "Ubuntu: mesa-opencl-icd; Fedora: mesa-libOpenCL), or libamdocl64.so of "
+     "AMD's ROCm"},
+    {0x8086,
+     "Intel",
+     {"igdrcl"},
+     "libigdrcl.so, Intel's compute runtime (Debian, Ubuntu: "
+     "intel-opencl-icd; Fedora: intel-opencl; Arch: intel-compute-runtime)"},
+};
+
 /* Finds the .icd file of a driver whose library name contains one of the names.
  */
 static bool registered(const char *const names[2], char out_file[ICD_TEXT_MAX])
@@ -89,104 +112,114 @@ static bool registered(const char *const names[2], char out_file[ICD_TEXT_MAX])
     return found;
 }
 
-static void hint_gpu(json_t *sentences, const char *directory)
+/* Returns the row of the GPU's vendor, or NULL if the device is not a GPU or
+ * its vendor is not known. */
+static const struct gpu_vendor *gpu_vendor_find(const char *directory)
 {
-    static const struct {
-        unsigned long vendor;
-        const char *name, *libraries[2], *driver;
-    } vendors[] = {
-        {0x10de,
-         "NVIDIA",
-         {"nvidia-opencl"},
-         "libnvidia-opencl.so.1, a part of NVIDIA's driver (Debian: "
-         "nvidia-opencl-icd; Ubuntu: libnvidia-compute; Arch: "
-         "opencl-nvidia)"},
-        {0x1002,
-         "AMD",
-         {"amdocl", "RusticlOpenCL"},
-         "libRusticlOpenCL.so.1 of Mesa, with RUSTICL_ENABLE=radeonsi (Debian, "
-         "Ubuntu: mesa-opencl-icd; Fedora: mesa-libOpenCL), or libamdocl64.so "
-         "of AMD's ROCm"},
-        {0x8086,
-         "Intel",
-         {"igdrcl"},
-         "libigdrcl.so, Intel's compute runtime (Debian, Ubuntu: "
-         "intel-opencl-icd; Fedora: intel-opencl; Arch: "
-         "intel-compute-runtime)"},
-    };
-    const unsigned long vendor = file_number(directory, "vendor");
-    char file[ICD_TEXT_MAX];
+    const unsigned long number = file_number(directory, "vendor");
 
     /* PCI class 3 is display controllers. */
     if (file_number(directory, "class") >> 16 != 3)
-        return;
-    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++) {
-        const char *address = strrchr(directory, '/') + 1;
+        return NULL;
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
+        if (vendors[i].number == number)
+            return &vendors[i];
+    return NULL;
+}
 
-        if (vendors[i].vendor != vendor)
-            continue;
-        if (registered(vendors[i].libraries, file))
-            add(sentences,
-                "there is a GPU of %s (PCI %.32s), and its OpenCL driver is "
-                "registered (%.200s): see the list of drivers",
-                vendors[i].name, address, file);
-        else
-            add(sentences,
-                "there is a GPU of %s (PCI %.32s): its OpenCL driver is %s",
-                vendors[i].name, address, vendors[i].driver);
+const char *gpu_vendor(const char *directory)
+{
+    const struct gpu_vendor *vendor = gpu_vendor_find(directory);
+
+    return vendor != NULL ? vendor->name : NULL;
+}
+
+bool gpu_diagnose(const char *directory, struct diagnosis *out)
+{
+    const struct gpu_vendor *vendor = gpu_vendor_find(directory);
+    const char *address = strrchr(directory, '/') + 1;
+    char file[ICD_TEXT_MAX];
+
+    if (vendor == NULL)
+        return false;
+    out->registered = registered(vendor->libraries, file);
+    if (out->registered) {
+        snprintf(out->text, sizeof out->text,
+                 "there is a GPU of %s (PCI %.32s), and its OpenCL driver is "
+                 "registered (%.200s)",
+                 vendor->name, address, file);
+        snprintf(out->advice, sizeof out->advice, "see the list of drivers");
+    } else {
+        snprintf(out->text, sizeof out->text,
+                 "there is a GPU of %s (PCI %.32s)", vendor->name, address);
+        snprintf(out->advice, sizeof out->advice, "its OpenCL driver is %s",
+                 vendor->driver);
     }
+    return true;
 }
 
 void hints_gpus(json_t *sentences, const char *pattern)
 {
+    struct diagnosis diagnosis;
     glob_t found;
 
     if (glob(pattern, 0, NULL, &found) != 0)
         return;
     for (size_t i = 0; i < found.gl_pathc; i++)
-        hint_gpu(sentences, found.gl_pathv[i]);
+        if (gpu_diagnose(found.gl_pathv[i], &diagnosis))
+            add(sentences, "%s: %s", diagnosis.text, diagnosis.advice);
     globfree(&found);
 }
 
 /* ---- device files ---- */
 
-static void hint_file(json_t *sentences, const char *path)
+bool device_file_diagnose(const char *path, struct diagnosis *out)
 {
     struct stat status;
     struct group *group;
 
     if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0 ||
         errno == ENOENT || stat(path, &status) != 0)
-        return;
+        return false;
     group = getgrgid(status.st_gid);
     if (status.st_gid == 0 || !(status.st_mode & S_IRGRP) ||
-        !(status.st_mode & S_IWGRP))
-        add(sentences,
-            "%.200s: %s; its mode is %04o and its group %.60s, which does not "
-            "help users: see the driver's udev rules",
-            path, strerror(EACCES), (unsigned)status.st_mode & 07777,
-            group ? group->gr_name : "unknown");
-    else if (group == NULL)
-        add(sentences,
-            "%.200s: %s; it belongs to the group %lu, which has no name here "
-            "(in a container: add it, as by --group-add %lu)",
-            path, strerror(EACCES), (unsigned long)status.st_gid,
-            (unsigned long)status.st_gid);
-    else
-        add(sentences,
-            "%.200s: %s; it belongs to the group %.60s: join it by \"sudo "
-            "usermod -aG %.60s $USER\" and log in again",
-            path, strerror(EACCES), group->gr_name, group->gr_name);
+        !(status.st_mode & S_IWGRP)) {
+        snprintf(out->text, sizeof out->text,
+                 "%.200s: %s; its mode is %04o and its group %.60s, which does "
+                 "not help users",
+                 path, strerror(EACCES), (unsigned)status.st_mode & 07777,
+                 group ? group->gr_name : "unknown");
+        snprintf(out->advice, sizeof out->advice,
+                 "see the driver's udev rules");
+    } else if (group == NULL) {
+        snprintf(out->text, sizeof out->text,
+                 "%.200s: %s; it belongs to the group %lu, which has no name "
+                 "here",
+                 path, strerror(EACCES), (unsigned long)status.st_gid);
+        snprintf(out->advice, sizeof out->advice,
+                 "in a container, add the group, as by --group-add %lu",
+                 (unsigned long)status.st_gid);
+    } else {
+        snprintf(out->text, sizeof out->text,
+                 "%.200s: %s; it belongs to the group %.60s", path,
+                 strerror(EACCES), group->gr_name);
+        snprintf(out->advice, sizeof out->advice,
+                 "join it by \"sudo usermod -aG %.60s $USER\" and log in again",
+                 group->gr_name);
+    }
+    return true;
 }
 
 void hints_files(json_t *sentences, const char *pattern)
 {
+    struct diagnosis diagnosis;
     glob_t found;
 
     if (glob(pattern, 0, NULL, &found) != 0)
         return;
     for (size_t i = 0; i < found.gl_pathc; i++)
-        hint_file(sentences, found.gl_pathv[i]);
+        if (device_file_diagnose(found.gl_pathv[i], &diagnosis))
+            add(sentences, "%s: %s", diagnosis.text, diagnosis.advice);
     globfree(&found);
 }
 

@@ -7,6 +7,13 @@
 #define CL_PROBE_MISSING_DEVICE_DIAGNOSIS_H
 
 #include <jansson.h>
+#include <stdbool.h>
+
+/* A problem, and what to do about it. */
+struct diagnosis {
+    char text[600], advice[400];
+    bool registered; /* gpu_diagnose: the GPU's OpenCL driver is registered */
+};
 
 /* Makes all the checks below on this machine. */
 void missing_opencl_diagnose(json_t *sentences);
@@ -19,5 +26,15 @@ void hints_gpus(json_t *sentences, const char *pattern);
 /* Reports device files that this user may not open, and the group that may.
  * `pattern` is their glob pattern. */
 void hints_files(json_t *sentences, const char *pattern);
+
+/* Describes a GPU and its OpenCL driver.  `directory` is the directory of a PCI
+ * device, with a slash in its path.  Returns false if the device is no GPU of a
+ * known vendor. */
+bool gpu_diagnose(const char *directory, struct diagnosis *out);
+/* Returns "NVIDIA", "AMD" or "Intel", or NULL if the PCI device is no GPU of
+ * one of them. */
+const char *gpu_vendor(const char *directory);
+/* Returns false if this user may open the device file, or there is none. */
+bool device_file_diagnose(const char *path, struct diagnosis *out);
 
 #endif

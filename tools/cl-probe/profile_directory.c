@@ -18,7 +18,7 @@
 #define TEST_BYTES 65536
 
 /* Finds the directory in the same way as the library. */
-static bool profile_directory_find(char *out_path, size_t bytes)
+bool profile_directory_find(char *out_path, size_t bytes)
 {
     const char *path = environment_get_valid("TANDEM_PROFILE_DIR");
 
@@ -50,17 +50,11 @@ static int write_test_file(int directory)
     return error;
 }
 
-bool profile_directory_check(char *out_why, unsigned why_bytes)
+bool directory_is_writable(const char *path, char *out_why)
 {
-    char path[PATH_MAX], why[SECURE_WHY_BYTES] = "";
+    char why[SECURE_WHY_BYTES] = "";
     int directory, error = 0;
 
-    if (!profile_directory_find(path, sizeof path)) {
-        snprintf(out_why, why_bytes,
-                 "no directory for profiles is named: set TANDEM_PROFILE_DIR, "
-                 "XDG_CACHE_HOME or HOME to an absolute path");
-        return false;
-    }
     directory = secure_directory_open(path, SECURE_WRITE, why);
     if (directory >= 0) {
         error = write_test_file(directory);
@@ -68,12 +62,28 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
         if (error == 0)
             return true;
     }
-    snprintf(out_why, why_bytes,
-             "no profile can be written to %.400s: %s; make room or make it "
-             "usable, or set TANDEM_PROFILE_DIR to another directory",
-             path,
+    snprintf(out_why, DIRECTORY_WHY_BYTES, "%s",
              error != 0       ? strerror(error)
              : why[0] != '\0' ? why
                               : "it cannot be made");
+    return false;
+}
+
+bool profile_directory_check(char *out_why, unsigned why_bytes)
+{
+    char path[PATH_MAX], why[DIRECTORY_WHY_BYTES];
+
+    if (!profile_directory_find(path, sizeof path)) {
+        snprintf(out_why, why_bytes,
+                 "no directory for profiles is named: set TANDEM_PROFILE_DIR, "
+                 "XDG_CACHE_HOME or HOME to an absolute path");
+        return false;
+    }
+    if (directory_is_writable(path, why))
+        return true;
+    snprintf(out_why, why_bytes,
+             "no profile can be written to %.400s: %s; make room or make it "
+             "usable, or set TANDEM_PROFILE_DIR to another directory",
+             path, why);
     return false;
 }

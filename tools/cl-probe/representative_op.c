@@ -135,3 +135,22 @@ representative_op_is_supported(const struct representative_op *representative,
             return elements;
     return 0;
 }
+
+enum tandem_status
+representative_op_create_smallest(struct device_session *session,
+                                  struct resident_op *work)
+{
+    for (uint32_t c = 0; c < TANDEM_COST_CLASS_COUNT; c++) {
+        struct representative_op representative = {.cost_class = c};
+
+        while (representative_op_next(&representative)) {
+            const int64_t elements =
+                representative_op_is_supported(&representative, session);
+
+            if (elements != 0)
+                return representative_op_create(&representative, session,
+                                                elements, work);
+        }
+    }
+    return TANDEM_UNSUPPORTED;
+}

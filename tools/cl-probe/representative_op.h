@@ -45,5 +45,11 @@ enum tandem_status
 representative_op_create(const struct representative_op *representative,
                          struct device_session *session, int64_t elements,
                          struct resident_op *work);
+/* Creates a small call of the first representative operator that the device
+ * supports, whose launch time is the scalar "launch" of a profile.  Returns
+ * TANDEM_UNSUPPORTED if the device supports none. */
+enum tandem_status
+representative_op_create_smallest(struct device_session *session,
+                                  struct resident_op *work);
 
 #endif
