@@ -49,6 +49,7 @@ int probe_verify(const struct probe_options *options);
 int probe_explain(const struct probe_options *options);
 int probe_clear_cache(const struct probe_options *options);
 int probe_warm_cache(const struct probe_options *options);
+int probe_doctor(const struct probe_options *options);
 
 /* Creates a context in a child process.  `backends` names the plugins to load,
  * separated by commas; NULL loads all.  With options->verbose, the library logs

@@ -28,6 +28,7 @@ enum long_option {
     MODE_EXPLAIN,
     MODE_CLEAR_CACHE,
     MODE_WARM_CACHE,
+    MODE_DOCTOR,
     OPTION_BUDGET,
     OPTION_QUICK,
     OPTION_WAIT,
@@ -45,6 +46,7 @@ enum long_option {
 static int (*const modes[])(const struct probe_options *options) = {
     probe_list,    probe_calibrate,   probe_tune,       probe_verify,
     probe_explain, probe_clear_cache, probe_warm_cache,
+    probe_doctor,
 };
 
 static const struct option long_options[] = {
@@ -59,6 +61,7 @@ static const struct option long_options[] = {
     {"explain", required_argument, NULL, MODE_EXPLAIN},
     {"clear-cache", no_argument, NULL, MODE_CLEAR_CACHE},
     {"warm-cache", no_argument, NULL, MODE_WARM_CACHE},
+    {"doctor", no_argument, NULL, MODE_DOCTOR},
     {"system", optional_argument, NULL, OPTION_SYSTEM},
     {"operator", required_argument, NULL, OPTION_OPERATOR},
     {"resident", required_argument, NULL, OPTION_RESIDENT},
@@ -80,6 +83,7 @@ static const char help[] =
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
     "       cl-probe --warm-cache [--system[=DIRECTORY]] [--operator=NAME]\n"
     "       cl-probe --clear-cache\n"
+    "       cl-probe --doctor\n"
     "\n"
     "Finds the compute devices of this machine, measures what they cost,\n"
     "checks what they compute, and explains which one runs an operator.\n"
@@ -103,6 +107,8 @@ static const char help[] =
     "                     the caches from which programs take it\n"
     "  --system[=DIR]     with --warm-cache: for all users, system-wide\n"
     "  --clear-cache      remove compiled programs (profiles stay)\n"
+    "  --doctor           check what often goes wrong with OpenCL, and say\n"
+    "                     what to do\n"
     "  --operator=NAME    with --verify, --warm-cache: this operator alone\n"
     "  --resident=DEVICE  with --explain: where the data lies (default: host)\n"
     "  --device=NAME      this device alone: cpu, opencl, opencl:1\n"
@@ -114,9 +120,9 @@ static const char help[] =
     "  -h, --help         this text\n"
     "  -V, --version      the version\n"
     "\n"
-    "Exit status: 0 all well, 1 a device or a check failed, or --verify could\n"
-    "check no operator of a device, 2 wrong usage, 3 there is no device, or\n"
-    "none of the name given.\n";
+    "Exit status: 0 all well, 1 a device or a check failed, --verify could\n"
+    "check no operator of a device, or --doctor found a problem, 2 wrong\n"
+    "usage, 3 there is no device, or none of the name given.\n";
 
 static int usage(void)
 {
@@ -177,8 +183,8 @@ static bool take_option(int option, struct probe_options *options, int *mode)
     default:
         if (*mode != 0 && *mode != option) {
             probe_complain("only one of --list, --calibrate, --tune, --verify, "
-                           "--explain, --warm-cache and --clear-cache at a "
-                           "time");
+                           "--explain, --warm-cache, --clear-cache and "
+                           "--doctor at a time");
             return false;
         }
         *mode = option;
@@ -211,6 +217,8 @@ static bool check_options(struct probe_options *options, int mode, int argc,
          "--operator goes with --verify and --warm-cache"},
         {options->resident != NULL, MODE_EXPLAIN, MODE_EXPLAIN,
          "--resident goes with --explain"},
+        {options->device != NULL && mode == MODE_DOCTOR, 0, 0,
+         "--doctor checks all devices: leave out --device"},
     };
 
     if (mode == MODE_EXPLAIN && optind < argc)

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The checks of cl-probe --doctor, with facts about machines that do not exist:
+ * directories that look like a machine's, and devices, drivers and loaders as
+ * JSON.
+ */
+#include <config.h>
+
+#include "../../../tools/cl-probe/doctor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../support/scratch_directory.h"
+#include "../../support/test_list.h"
+
+static struct doctor_facts facts;
+static json_t *result;
+
+static void setup(void)
+{
+    scratch_create();
+    ck_assert_int_eq(chmod(scratch, 0755), 0);
+    facts = (struct doctor_facts){
+        .root = scratch, .online_cpus = 8, .affinity_cpus = 8};
+    result = NULL;
+    ck_assert_int_eq(mkdir(scratch_path("empty"), 0755), 0);
+    setenv("OCL_ICD_VENDORS", scratch_path("empty"), 1);
+}
+
+static void teardown(void)
+{
+    json_decref(result);
+    json_decref((json_t *)facts.found);
+    json_decref((json_t *)facts.loader);
+    json_decref((json_t *)facts.opened);
+    scratch_remove();
+}
+
+/* Writes a file in the scratch directory and creates its parent directories. */
+static void put(const char *path, const char *text)
+{
+    for (const char *at = path; (at = strchr(at, '/')) != NULL; at++)
+        mkdir(scratch_path("%.*s", (int)(at - path), path), 0755);
+    file_write(scratch_path("%s", path), text);
+}
+
+/* Parses JSON in which ' stands for ". */
+static json_t *json(const char *text)
+{
+    char copy[4096];
+    json_error_t error;
+    json_t *value;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *c = copy; *c != '\0'; c++)
+        *c = *c == '\'' ? '"' : *c;
+    value = json_loads(copy, 0, &error);
+    ck_assert_msg(value != NULL, "%s: %s", error.text, copy);
+    return value;
+}
+
+/* Sets the object of device_list.h. */
+static void find(const char *devices, const char *drivers)
+{
+    json_decref((json_t *)facts.found);
+    facts.found = json_pack("{s:o, s:o, s:[]}", "devices", json(devices),
+                            "drivers", json(drivers), "load_errors");
+}
+
+static void check_again(doctor_check_fn check)
+{
+    json_decref(result);
+    result = json("{'state': '', 'text': '', 'problems': []}");
+    check(&facts, result);
+}
+
+/* Runs the check and expects a state and a part of its text. */
+static void expect(doctor_check_fn check, const char *state, const char *text)
+{
+    check_again(check);
+    ck_assert_str_eq(device_text(result, "state"), state);
+    ck_assert_msg(strstr(device_text(result, "text"), text) != NULL,
+                  "\"%s\" does not contain \"%s\"", device_text(result, "text"),
+                  text);
+    ck_assert_int_eq(json_array_size(json_object_get(result, "problems")) > 0,
+                     strcmp(state, "problem") == 0);
+}
+
+/* Runs the check and expects exactly one problem, with parts of its text and of
+ * its advice. */
+static void expect_problem(doctor_check_fn check, const char *text,
+                           const char *advice)
+{
+    const json_t *problems;
+    const char *given;
+
+    expect(check, "problem", text);
+    problems = json_object_get(result, "problems");
+    ck_assert_uint_eq(json_array_size(problems), 1);
+    given = device_text(json_array_get(problems, 0), "advice");
+    ck_assert_msg(strstr(given, advice) != NULL,
+                  "\"%s\" does not contain \"%s\"", given, advice);
+}
+
+static size_t problem_count(void)
+{
+    return json_array_size(json_object_get(result, "problems"));
+}
+
+static void gpu_put(const char *address, const char *vendor)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "sys/bus/pci/devices/%s/class", address);
+    put(path, "0x030000\n");
+    snprintf(path, sizeof path, "sys/bus/pci/devices/%s/vendor", address);
+    put(path, vendor);
+}
+
+/* ---- drivers ---- */
+
+TEST(registered_drivers)
+{
+    find("[]", "[]");
+    expect_problem(check_registered_drivers, "OCL_ICD_VENDORS is set to",
+                   "unset the variable");
+    put("vendors/some.icd", "libsome.so\n");
+    setenv("OCL_ICD_VENDORS", scratch_path("vendors"), 1);
+    expect(check_registered_drivers, "ok", "1 driver in ");
+    /* A GPU whose driver is missing is a problem if there is no other GPU. */
+    gpu_put("0000:01:00.0", "0x10de\n");
+    expect_problem(check_registered_drivers, "a GPU of NVIDIA",
+                   "nvidia-opencl-icd");
+    find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'gpu'}]", "[]");
+    expect(check_registered_drivers, "ok", "1 driver in ");
+    find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'cpu'}]", "[]");
+    expect_problem(check_registered_drivers, "a GPU of NVIDIA", "install");
+    put("vendors/nvidia.icd", "libnvidia-opencl.so.1\n");
+    expect(check_registered_drivers, "ok", "2 drivers in ");
+}
+
+TEST(no_driver_in_the_usual_directory)
+{
+    unsetenv("OCL_ICD_VENDORS");
+    setenv("OPENCL_VENDOR_PATH", scratch_path("none"), 1);
+    find("[]", "[]");
+    expect_problem(check_registered_drivers, "OPENCL_VENDOR_PATH is set to",
+                   "unset");
+}
+
+static const struct {
+    const char *state, *advice;
+} bad_states[] = {
+    {"missing", "package that contains the library"},
+    {"unloadable", "install what the message names"},
+    {"unreadable", "first line of the file"},
+    {"broken", "update or remove the driver"},
+};
+
+LOOP_TEST(bad_drivers, CASES_IN(bad_states))
+{
+    char drivers[300];
+
+    snprintf(drivers, sizeof drivers,
+             "[{'file': 'good.icd', 'state': 'ok', 'message': ''},"
+             " {'file': 'bad.icd', 'state': '%s', 'message': 'it fails'}]",
+             bad_states[_i].state);
+    find("[]", drivers);
+    expect_problem(check_driver_libraries, "bad.icd: it fails",
+                   bad_states[_i].advice);
+}
+
+TEST(drivers_without_devices)
+{
+    find("[]", "[{'file': 'a.icd', 'state': 'ok'},"
+               " {'file': 'b.icd', 'state': 'empty', 'message': 'nothing'}]");
+    expect(check_driver_libraries, "ok", "1 of 2 drivers work");
+    find("[]", "[{'file': 'b.icd', 'state': 'empty', 'message': 'nothing'}]");
+    expect_problem(check_driver_libraries, "b.icd: nothing", "device files");
+    find("[]", "[{'file': 'c.icd', 'state': 'untested'}]");
+    expect(check_driver_libraries, "not applicable", "tested");
+    find("[]", "[]");
+    expect(check_driver_libraries, "not applicable", "tested");
+}
+
+/* ---- two drivers for one GPU ---- */
+
+#define GPU(name, platform, text)                                            \
+    "{'name': '" name "', 'backend': 'opencl', 'kind': 'gpu', 'platform': '" \
+    platform "', " text "}"
+
+static const struct {
+    const char *devices;
+    const char *text; /* of the problem, or NULL */
+} gpus[] = {
+    {"[" GPU("opencl", "A", "'pci': '0000:01:00.0'") ","
+         GPU("opencl:1", "B", "'pci': '0000:01:00.0'") "]",
+     "opencl:1 (platform B) is the same GPU as opencl (platform A)"},
+    {"[" GPU("opencl", "A", "'pci': '0000:01:00.0'") ","
+         GPU("opencl:1", "B", "'pci': '0000:02:00.0'") "]", NULL},
+    /* Parts of one card. */
+    {"[" GPU("opencl", "A", "'pci': '0000:01:00.0'") ","
+         GPU("opencl:1", "A", "'pci': '0000:01:00.0'") "]", NULL},
+    {"[" GPU("opencl", "A", "'uuid': '01'") ","
+         GPU("opencl:1", "B", "'uuid': '01', 'pci': '0000:01:00.0'") "]",
+     "is the same GPU"},
+    {"[" GPU("opencl", "A", "'uuid': '01'") ","
+         GPU("opencl:1", "B", "'uuid': '02'") "]", NULL},
+    {"[" GPU("opencl", "A", "'pci': ''") ","
+         GPU("opencl:1", "B", "'duplicate_of': 'opencl'") "]",
+     "is the same GPU"},
+    /* Only names are known. */
+    {"[" GPU("opencl", "A", "'description': 'Intel(R) UHD Graphics 770'") ","
+         GPU("opencl:1", "B",
+             "'description': 'Mesa Intel(R) UHD graphics 770 (ADL-S GT1)'") "]",
+     "seems to be the same GPU"},
+    {"[" GPU("opencl", "A", "'description': 'Intel(R) UHD Graphics 770'") ","
+         GPU("opencl:1", "B",
+             "'description': 'Intel(R) UHD Graphics 730'") "]", NULL},
+    {"[" GPU("opencl", "A", "'description': ''") ","
+         GPU("opencl:1", "B", "'description': ''") "]", NULL},
+    /* Two equal GPUs: the names do not tell which is which. */
+    {"[" GPU("opencl", "A", "'description': 'GPU 1'") ","
+         GPU("opencl:1", "A", "'description': 'GPU 1'") ","
+         GPU("opencl:2", "B", "'description': 'GPU 1'") "]", NULL},
+    /* Two drivers of the CPU. */
+    {"[{'name': 'opencl', 'backend': 'opencl', 'kind': 'cpu', 'platform': 'A',"
+     "  'description': 'CPU 1'},"
+     " {'name': 'opencl:1', 'backend': 'opencl', 'kind': 'cpu', 'platform':"
+     "  'B', 'description': 'CPU 1', 'duplicate_of': 'opencl'}]", NULL},
+};
+
+LOOP_TEST(drivers_per_gpu, CASES_IN(gpus))
+{
+    find(gpus[_i].devices,
+         "[{'file': '/v/a.icd', 'platforms': ['A']},"
+         " {'file': '/v/b.icd', 'platforms': ['X', 'B']}]");
+    if (gpus[_i].text != NULL) {
+        expect_problem(check_drivers_per_gpu, gpus[_i].text,
+                       "OCL_ICD_VENDORS=/v/a.icd or OCL_ICD_VENDORS=/v/b.icd");
+        return;
+    }
+    check_again(check_drivers_per_gpu);
+    ck_assert_str_ne(device_text(result, "state"), "problem");
+}
+
+TEST(advice_for_the_loader)
+{
+    find(gpus[0].devices, "[]");
+    facts.loader = json("{'name': 'Khronos OpenCL ICD Loader'}");
+    expect_problem(check_drivers_per_gpu, "is the same GPU",
+                   "to its .icd file; this OpenCL loader wants a directory");
+}
+
+/* ---- the loader ---- */
+
+static const struct {
+    const char *loader, *state, *text;
+} loaders[] = {
+    {"{'name': 'OpenCL ICD Loader', 'version': '2.3.1', 'library': 'L',"
+     " 'has_opencl_1_2': true, 'has_opencl_3_0': true}", "ok",
+     "L: OpenCL ICD Loader 2.3.1"},
+    {"{'name': 'OpenCL ICD Loader', 'version': '2.2.9', 'library': 'L',"
+     " 'has_opencl_1_2': true, 'has_opencl_3_0': false}", "ok", "2.2.9"},
+    {"{'name': 'OpenCL ICD Loader', 'version': '2.2.8', 'library': 'L',"
+     " 'has_opencl_1_2': true, 'has_opencl_3_0': false}", "problem",
+     "ocl-icd 2.2.8"},
+    {"{'name': 'OpenCL ICD Loader', 'version': '1.5', 'library': 'L',"
+     " 'has_opencl_1_2': true, 'has_opencl_3_0': false}", "problem", "1.5"},
+    {"{'name': 'Khronos OpenCL ICD Loader', 'version': '3.0.5', 'library':"
+     " 'L', 'has_opencl_1_2': true, 'has_opencl_3_0': true}", "ok", "3.0.5"},
+    {"{'name': '', 'version': '', 'library': 'L',"
+     " 'has_opencl_1_2': true, 'has_opencl_3_0': true}", "ok", "name unknown"},
+    {"{'name': '', 'version': '', 'library': 'L',"
+     " 'has_opencl_1_2': true, 'has_opencl_3_0': false}", "problem",
+     "no functions of OpenCL 3.0"},
+    {"{'name': '', 'version': '', 'library': 'L',"
+     " 'has_opencl_1_2': false, 'has_opencl_3_0': false}", "problem",
+     "lacks functions of OpenCL 1.2"},
+    {"{'error': 'libOpenCL.so.1: cannot open'}", "problem",
+     "libOpenCL.so.1: cannot open"},
+};
+
+LOOP_TEST(loader_versions, CASES_IN(loaders))
+{
+    find("[]", "[]");
+    facts.loader = json(loaders[_i].loader);
+    if (strcmp(loaders[_i].state, "problem") == 0)
+        expect_problem(check_loader, loaders[_i].text, "ocl-icd");
+    else
+        expect(check_loader, loaders[_i].state, loaders[_i].text);
+}
+
+TEST(loader_of_the_package)
+{
+    find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'gpu'}]", "[]");
+    facts.loader = json("{'error': 'libOpenCL.so.1: cannot open'}");
+    expect(check_loader, "ok", "comes with Tandem");
+}
+
+/* ---- device files ---- */
+
+static void judge_device_files(void)
+{
+    const json_t *problems, *first;
+
+    check_again(check_device_files);
+    problems = json_object_get(result, "problems");
+    first = json_array_get(problems, 0);
+    if (problem_count() == 2 &&
+        strstr(device_text(first, "text"), "renderD129") &&
+        strstr(device_text(first, "advice"), "sudo usermod -aG ") &&
+        strstr(device_text(json_array_get(problems, 1), "text"), "/dev/kfd"))
+        _exit(0);
+    json_dumpf(result, stderr, 0);
+    _exit(1);
+}
+
+/* Runs as nobody, because root can open all files. */
+TEST(device_files)
+{
+    const bool root = geteuid() == 0;
+    int state = -1;
+    pid_t child;
+
+    expect(check_device_files, "not applicable", "no device files");
+    put("dev/dri/renderD128", "");
+    put("dev/dri/card0", "");
+    put("dev/nvidiactl", "");
+    ck_assert_int_eq(chmod(scratch_path("dev/dri/card0"), 0000), 0);
+    ck_assert_int_eq(chmod(scratch_path("dev/dri/renderD128"), 0666), 0);
+    ck_assert_int_eq(chmod(scratch_path("dev/nvidiactl"), 0666), 0);
+    expect(check_device_files, "ok", "the 2 device files");
+    put("dev/dri/renderD129", "");
+    put("dev/kfd", "");
+    ck_assert_int_eq(
+        chmod(scratch_path("dev/dri/renderD129"), root ? 0660 : 0060), 0);
+    ck_assert_int_eq(chmod(scratch_path("dev/kfd"), root ? 0600 : 0000), 0);
+    if (root)
+        ck_assert_int_eq(chown(scratch_path("dev/dri/renderD129"), 0, 4), 0);
+    child = fork();
+    if (child == 0) {
+        if (root && (setgid(65534) != 0 || setuid(65534) != 0))
+            _exit(2);
+        judge_device_files();
+    }
+    ck_assert_int_eq(waitpid(child, &state, 0), child);
+    ck_assert_int_eq(state, 0);
+}
+
+/* ---- containers ---- */
+
+TEST(no_container)
+{
+    gpu_put("0000:01:00.0", "0x10de\n");
+    put("proc/1/cgroup", "0::/init.scope\n");
+    expect(check_container, "not applicable", "not a container");
+}
+
+static const struct {
+    const char *file, *text, *name;
+} containers[] = {
+    {".dockerenv", "", "a Docker container"},
+    {"run/.containerenv", "", "a Podman container"},
+    {"proc/1/cgroup", "1:cpu:/docker/123\n", "a container"},
+    {"proc/1/cgroup", "0::/\n1:cpu:/kubepods/pod1\n", "a container"},
+};
+
+LOOP_TEST(containers_are_found, CASES_IN(containers))
+{
+    put(containers[_i].file, containers[_i].text);
+    expect(check_container, "ok", containers[_i].name);
+    gpu_put("0000:01:00.0", "0x10de\n");
+    expect_problem(check_container, containers[_i].name, "--gpus all");
+}
+
+static const struct {
+    const char *vendor, *advice;
+    const char *files[2];
+} container_gpus[] = {
+    {"0x10de\n", "--gpus all", {"dev/nvidia0"}},
+    {"0x1002\n", "--device /dev/kfd", {"dev/kfd", "dev/dri/renderD128"}},
+    {"0x8086\n", "--device /dev/dri", {"dev/dri/renderD128"}},
+};
+
+LOOP_TEST(container_without_device_files, CASES_IN(container_gpus))
+{
+    put(".dockerenv", "");
+    gpu_put("0000:01:00.0", container_gpus[_i].vendor);
+    gpu_put("0000:02:00.0", container_gpus[_i].vendor);
+    for (int i = 0; i < 2 && container_gpus[_i].files[i] != NULL; i++) {
+        expect_problem(check_container, "the machine has an ",
+                       container_gpus[_i].advice);
+        put(container_gpus[_i].files[i], "");
+    }
+    expect(check_container, "ok", "with the device files");
+}
+
+/* ---- CPUs ---- */
+
+TEST(cpu_limits)
+{
+    expect(check_cpu_limits, "ok", "all 8 CPUs");
+    facts.affinity_cpus = 3;
+    expect_problem(check_cpu_limits, "has 3 of 8 CPUs", "taskset");
+    facts.affinity_cpus = 8;
+    put("proc/self/cgroup", "0::/\n");
+    put("sys/fs/cgroup/cpu.max", "200000 100000\n");
+    expect_problem(check_cpu_limits, "2 of 8 CPUs", "--cpus");
+    put("sys/fs/cgroup/cpu.max", "max 100000\n");
+    expect(check_cpu_limits, "ok", "all 8 CPUs");
+    put("proc/self/cgroup", "3:cpu,cpuacct:/\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "400000\n");
+    put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    expect_problem(check_cpu_limits, "4 of 8 CPUs", "CPUQuota");
+}
+
+/* ---- directories ---- */
+
+TEST(cache_directory)
+{
+    put("file", "");
+    setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
+    unsetenv("TANDEM_PROFILE_DIR");
+    expect(check_cache, "ok", scratch_path("cache/tandem"));
+    setenv("TANDEM_PROFILE_DIR", scratch_path("file/profiles"), 1);
+    expect_problem(check_cache, "no profile can be written",
+                   "TANDEM_PROFILE_DIR");
+    unsetenv("TANDEM_PROFILE_DIR");
+    setenv("XDG_CACHE_HOME", scratch_path("file"), 1);
+    expect_problem(check_cache, "compiled again", "XDG_CACHE_HOME");
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    expect_problem(check_cache, "neither XDG_CACHE_HOME nor HOME", "set HOME");
+}
+
+/* ---- devices ---- */
+
+TEST(devices_and_plugins)
+{
+    find("[]", "[]");
+    expect_problem(check_devices, "no plugin offers a device",
+                   "TANDEM_PLUGIN_PATH");
+    find("[{'name': 'cpu', 'description': 'Some CPU'}]", "[]");
+    expect(check_devices, "ok", "cpu (Some CPU)");
+    json_array_append_new(json_object_get(facts.found, "load_errors"),
+                          json_string("opencl: no devices: there is none"));
+    expect(check_devices, "ok", "cpu (Some CPU)");
+    json_array_append_new(json_object_get(facts.found, "load_errors"),
+                          json_string("x.so: libclblast.so.1 is missing"));
+    expect_problem(check_devices, "libclblast.so.1 is missing", "install");
+    find("[{'name': 'cpu', 'description': 'Some CPU'}]", "[]");
+    facts.opened = json("{'cpu': {'error': 'crashed: Segmentation fault'}}");
+    expect_problem(check_devices, "cpu cannot be used: crashed", "driver");
+}
+
+TEST(profiles)
+{
+    find("[]", "[]");
+    expect(check_profiles, "not applicable", "no device");
+    find("[{'name': 'cpu', 'calibrated': true},"
+         " {'name': 'opencl', 'calibrated': false, 'duplicate_of': 'x'}]",
+         "[]");
+    expect(check_profiles, "ok", "each device");
+    find("[{'name': 'cpu', 'calibrated': true},"
+         " {'name': 'opencl', 'calibrated': false}]",
+         "[]");
+    expect(check_profiles, "not applicable", "no profile yet of opencl");
+    find("[{'name': 'opencl', 'calibrated': false, 'ignored_profiles':"
+         " '/p: it was measured with another driver'}]",
+         "[]");
+    expect_problem(check_profiles, "opencl: profile not used: /p: it was",
+                   "--calibrate --device=opencl");
+}
+
+#define BUSY "sys/class/drm/card1/device/gpu_busy_percent"
+
+TEST(busy_gpu)
+{
+    put("profile", "{\"scalars\": {\"launch\": 6000, \"sync\": 4000}}");
+    find("[{'name': 'cpu', 'kind': 'cpu'}]", "[]");
+    expect(check_gpu_load, "not applicable", "no GPU");
+    find("[{'name': 'opencl', 'kind': 'gpu'}]", "[]");
+    facts.opened = json("{'opencl': {'latency_ns': 60000.0}}");
+    expect(check_gpu_load, "not applicable", "no GPU has a profile");
+    json_object_set_new(json_array_get(json_object_get(facts.found, "devices"),
+                                       0),
+                        "profile", json_string(scratch_path("profile")));
+    expect_problem(check_gpu_load, "takes 60 us, but took 10 us", "nvidia-smi");
+    json_decref((json_t *)facts.opened);
+    facts.opened = json("{'opencl': {'latency_ns': 30000.0}}");
+    expect(check_gpu_load, "ok", "no longer than usual");
+    put(BUSY, "10\n");
+    expect(check_gpu_load, "ok", "no longer than usual");
+    put(BUSY, "97\n");
+    expect_problem(check_gpu_load, "busy for 97%", "nvidia-smi");
+    put(BUSY, "nonsense\n");
+    expect(check_gpu_load, "ok", "no longer than usual");
+}
+
+TEST(openblas)
+{
+    find("[{'name': 'cpu', 'backend': 'cpu', 'extensions': 'avx2'}]", "[]");
+    expect(check_blas, "not applicable", "OpenBLAS");
+    find("[{'name': 'cpu', 'backend': 'cpu',"
+         "  'extensions': 'avx2 openblas:Prescott'}]",
+         "[]");
+    expect(check_blas, "ok", "kernels for Prescott");
+    facts.opened = json("{'cpu': {'warnings': ['a; b', 'GEMM is slow: OpenBLAS"
+                        " runs old kernels; set OPENBLAS_CORETYPE=X']}}");
+    expect_problem(check_blas, "GEMM is slow: OpenBLAS runs old kernels",
+                   "set OPENBLAS_CORETYPE=X");
+}
+
+/* ---- the whole report ---- */
+
+static void report_is(const char *devices, double problems, const char *note,
+                      const char *next)
+{
+    json_decref(result);
+    find(devices, "[{'file': 'a.icd', 'state': 'ok'}]");
+    result = doctor_report(&facts);
+    if (device_number(result, "problems") != problems)
+        json_dumpf(result, stderr, JSON_INDENT(2));
+    ck_assert_double_eq(device_number(result, "problems"), problems);
+    ck_assert_uint_eq(json_array_size(json_object_get(result, "checks")), 12);
+    ck_assert_msg(strstr(device_text(result, "note"), note) != NULL, "%s",
+                  device_text(result, "note"));
+    ck_assert_int_eq(device_text(result, "note")[0] == '\0', note[0] == '\0');
+    ck_assert_msg(strstr(device_text(result, "next"), next) != NULL, "%s",
+                  device_text(result, "next"));
+}
+
+#define CPU \
+    "{'name': 'cpu', 'backend': 'cpu', 'kind': 'cpu', 'calibrated': true"
+
+TEST(reports)
+{
+    put("vendors/some.icd", "libsome.so\n");
+    setenv("OCL_ICD_VENDORS", scratch_path("vendors"), 1);
+    setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
+    unsetenv("TANDEM_PROFILE_DIR");
+    facts.loader = json(loaders[0].loader);
+    report_is("[" CPU "}]", 0, "", "--explain");
+    report_is("[" CPU "}, {'name': 'opencl', 'backend': 'opencl', 'kind':"
+              " 'cpu', 'duplicate_of': null}]",
+              0, "not how fast it is", "--calibrate");
+    report_is("[" CPU "}, {'name': 'opencl', 'backend': 'opencl', 'kind':"
+              " 'cpu'}, {'name': 'opencl:1', 'backend': 'opencl', 'kind':"
+              " 'gpu', 'calibrated': true}]",
+              0, "", "--explain");
+    facts.affinity_cpus = 1;
+    setenv("OCL_ICD_VENDORS", scratch_path("empty"), 1);
+    report_is("[" CPU "}]", 2, "", "--doctor");
+}
+
+TEST_MAIN(tests_run_with("doctor", setup, teardown))

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Implements cl-probe --doctor, which checks what users of OpenCL stumble over
+ * and prints one line for each check, with what to do.  Parent process only.
+ */
+#include <config.h>
+
+#include "../common/text_wrap.h"
+#include "device_list.h"
+#include "doctor.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Columns of the names of the checks, and of the texts. */
+#define NAME_COLUMN 16
+#define TEXT_COLUMN 37
+
+/* Runs the checks.  Returns the array of their results. */
+static json_t *checks_run(const struct doctor_facts *facts)
+{
+    static const struct {
+        const char *name;
+        doctor_check_fn check;
+    } checks[] = {
+        {"devices", check_devices},
+        {"OpenCL drivers", check_registered_drivers},
+        {"driver libraries", check_driver_libraries},
+        {"OpenCL loader", check_loader},
+        {"drivers per GPU", check_drivers_per_gpu},
+        {"device files", check_device_files},
+        {"container", check_container},
+        {"cache directory", check_cache},
+        {"profiles", check_profiles},
+        {"GPU load", check_gpu_load},
+        {"CPU limits", check_cpu_limits},
+        {"OpenBLAS", check_blas},
+    };
+    json_t *results = json_array();
+
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        json_t *result =
+            json_pack("{s:s, s:s, s:s, s:[]}", "check", checks[i].name, "state",
+                      "", "text", "", "problems");
+
+        checks[i].check(facts, result);
+        json_array_append_new(results, result);
+    }
+    return results;
+}
+
+/* ---- the conclusion ---- */
+
+/* Returns a note about the speed if the CPU is the only OpenCL device, else "".
+ */
+static const char *speed_note(const json_t *devices)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+
+        if (strcmp(device_text(device, "backend"), "opencl") != 0)
+            continue;
+        if (strcmp(device_text(device, "kind"), "cpu") != 0)
+            return "";
+        found = true;
+    }
+    return found ? "The only OpenCL device is the CPU itself: this shows that "
+                   "OpenCL works here, not how fast it is."
+                 : "";
+}
+
+static const char *next_step(const json_t *devices, size_t problems)
+{
+    if (problems > 0)
+        return "Do what the lines after the arrows say, then run \"cl-probe "
+               "--doctor\" again.";
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+
+        if (!json_is_true(json_object_get(device, "calibrated")) &&
+            json_is_null(json_object_get(device, "duplicate_of")))
+            return "Next, run \"cl-probe --calibrate\", which measures the "
+                   "devices, so that Tandem can choose the fastest.";
+    }
+    return "Next, run \"cl-probe --explain gemm 512x512x512\", which says "
+           "which device would run this operator, and why.";
+}
+
+json_t *doctor_report(const struct doctor_facts *facts)
+{
+    const json_t *devices = json_object_get(facts->found, "devices");
+    json_t *results = checks_run(facts);
+    size_t problems = 0;
+
+    for (size_t i = 0; i < json_array_size(results); i++)
+        problems += result_is_problem(json_array_get(results, i));
+    return json_pack("{s:s, s:o, s:i, s:s, s:s}", "version", tandem_version(),
+                     "checks", results, "problems", (int)problems, "note",
+                     speed_note(devices), "next", next_step(devices, problems));
+}
+
+/* ---- output ---- */
+
+static void print_result(const json_t *result)
+{
+    const json_t *problems = json_object_get(result, "problems");
+    const size_t columns = output_columns(stdout);
+
+    printf("%-*s%-*s", NAME_COLUMN, device_text(result, "state"),
+           TEXT_COLUMN - NAME_COLUMN - 2, device_text(result, "check"));
+    if (json_array_size(problems) == 0) {
+        printf("  ");
+        text_wrap(stdout, device_text(result, "text"), TEXT_COLUMN, TEXT_COLUMN,
+                  columns);
+    }
+    for (size_t i = 0; i < json_array_size(problems); i++) {
+        const json_t *problem = json_array_get(problems, i);
+
+        printf("%*s", i == 0 ? 2 : TEXT_COLUMN, "");
+        text_wrap(stdout, device_text(problem, "text"), TEXT_COLUMN,
+                  TEXT_COLUMN, columns);
+        printf("%*s", TEXT_COLUMN, "-> ");
+        text_wrap(stdout, device_text(problem, "advice"), TEXT_COLUMN,
+                  TEXT_COLUMN, columns);
+    }
+}
+
+static void print_paragraph(const char *text)
+{
+    if (text[0] == '\0')
+        return;
+    printf("\n");
+    text_wrap(stdout, text, 0, 0, output_columns(stdout));
+}
+
+static void print_results(const json_t *report)
+{
+    const json_t *results = json_object_get(report, "checks");
+    const double problems = device_number(report, "problems");
+    char text[80] = "No problem was found.";
+
+    printf("Tandem %s\n\n", device_text(report, "version"));
+    for (size_t i = 0; i < json_array_size(results); i++)
+        print_result(json_array_get(results, i));
+    if (problems > 0)
+        snprintf(text, sizeof text, "%.0f check%s found a problem.", problems,
+                 problems == 1 ? "" : "s");
+    print_paragraph(text);
+    print_paragraph(device_text(report, "note"));
+    print_paragraph(device_text(report, "next"));
+}
+
+int probe_doctor(const struct probe_options *options)
+{
+    cpu_set_t set;
+    int status;
+    json_t *found = devices_find(options, NULL, &status);
+    json_t *loader = doctor_loader_find(options);
+    json_t *opened = doctor_devices_open(options, found), *report;
+    struct doctor_facts facts = {
+        .root = "", .found = found, .loader = loader, .opened = opened};
+
+    facts.online_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    facts.affinity_cpus = sched_getaffinity(0, sizeof set, &set) == 0
+                              ? (uint32_t)CPU_COUNT(&set)
+                              : facts.online_cpus;
+    report = doctor_report(&facts);
+    status = device_number(report, "problems") > 0 ? PROBE_FAILED : PROBE_OK;
+    if (options->json)
+        probe_print_json(json_incref(report));
+    else
+        print_results(report);
+    json_decref(report);
+    json_decref(opened);
+    json_decref(loader);
+    json_decref(found);
+    return status;
+}
