@@ -41,7 +41,9 @@ struct probe_options {
     bool json, quick, replace, verbose;
 };
 
-/* The modes.  Each prints its result and returns the exit status. */
+/* The modes.  Each prints its result and returns the exit status.
+ * probe_overview runs if the command line names none. */
+int probe_overview(const struct probe_options *options);
 int probe_list(const struct probe_options *options);
 int probe_calibrate(const struct probe_options *options);
 int probe_tune(const struct probe_options *options);

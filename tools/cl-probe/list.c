@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Implements cl-probe --list, which prints the devices in the style of clinfo,
- * and the plugins and drivers that cannot be used.  Parent process only.
+ * and the plugins and drivers that cannot be used; and the overview that
+ * cl-probe prints without options.  Parent process only.
  */
 #include <config.h>
 
@@ -177,6 +178,14 @@ static void add_hints(json_t *found)
     missing_opencl_diagnose(hints);
 }
 
+static void print_title(const json_t *found)
+{
+    const size_t count = json_array_size(json_object_get(found, "devices"));
+
+    printf("Tandem %s, %zu device%s\n\n", device_text(found, "version"), count,
+           count == 1 ? "" : "s");
+}
+
 int probe_list(const struct probe_options *options)
 {
     int status;
@@ -194,14 +203,103 @@ int probe_list(const struct probe_options *options)
         probe_print_json(found);
         return status;
     }
-    printf("Tandem %s, %zu device%s\n\n", device_text(found, "version"),
-           json_array_size(devices), json_array_size(devices) == 1 ? "" : "s");
+    print_title(found);
     for (size_t i = 0; i < json_array_size(devices); i++)
         print_device(json_array_get(devices, i));
     print_drivers(json_object_get(found, "drivers"));
     print_sentences("Not usable", json_object_get(found, "load_errors"));
     print_sentences("Why there may be no OpenCL device",
                     json_object_get(found, "diagnosis"));
+    json_decref(found);
+    return status;
+}
+
+/* ---- overview ---- */
+
+/* Prints a command or a device, and a text about it. */
+static void overview_line(const char *name, const char *text, size_t column)
+{
+    const size_t columns = output_columns(stdout);
+
+    printf("  %-*s", (int)column - 2, name);
+    text_wrap(stdout, text, column, column, columns);
+}
+
+static void overview_device(const json_t *device)
+{
+    const bool is_cpu = strcmp(device_text(device, "kind"), "cpu") == 0;
+    const bool is_own = strcmp(device_text(device, "backend"), "cpu") == 0;
+    const char *duplicate = device_text(device, "duplicate_of");
+    const bool is_calibrated =
+        json_is_true(json_object_get(device, "calibrated"));
+    char text[1024];
+
+    snprintf(text, sizeof text, "%s%s%s%s; %s%s%s%s",
+             device_text(device, "description"), is_own ? "" : ", ",
+             is_own ? "" : device_text(device, "platform"),
+             is_cpu && !is_own ? ", on the CPU" : "",
+             is_calibrated ? "calibrated" : "not calibrated",
+             duplicate[0] != '\0' ? "; the same hardware as " : "", duplicate,
+             json_array_size(json_object_get(device, "blocked")) > 0
+                 ? "; some operators are blocked, because they are wrong"
+                 : "");
+    overview_line(device_text(device, "name"), text, 12);
+}
+
+static bool all_calibrated(const json_t *devices)
+{
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+
+        /* --calibrate leaves duplicates out. */
+        if (json_is_false(json_object_get(device, "calibrated")) &&
+            device_text(device, "duplicate_of")[0] == '\0')
+            return false;
+    }
+    return true;
+}
+
+static void overview_next_steps(const json_t *devices)
+{
+    bool has_opencl = false;
+
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        has_opencl |= strcmp(device_text(json_array_get(devices, i), "backend"),
+                             "opencl") == 0;
+    printf("Next steps\n");
+    if (!has_opencl)
+        overview_line("cl-probe --doctor",
+                      "find out why there is no OpenCL device", 24);
+    if (!all_calibrated(devices))
+        overview_line("cl-probe --calibrate",
+                      "measure the devices, so that no costs are guessed "
+                      "(about a minute for each; with --quick, seconds)",
+                      24);
+    if (json_array_size(devices) > 0)
+        overview_line("cl-probe --verify",
+                      "check the results of every operator on every device",
+                      24);
+    overview_line("cl-probe --list", "print all details", 24);
+}
+
+int probe_overview(const struct probe_options *options)
+{
+    int status;
+    json_t *found = devices_find(options, options->device, &status);
+    json_t *devices = json_object_get(found, "devices");
+
+    if (found == NULL)
+        return status;
+    if (options->device == NULL)
+        devices_check_forced(found, options->forced);
+    status = devices_status(found);
+    print_title(found);
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        overview_device(json_array_get(devices, i));
+    if (json_array_size(devices) > 0)
+        printf("\n");
+    print_sentences("Not usable", json_object_get(found, "load_errors"));
+    overview_next_steps(devices);
     json_decref(found);
     return status;
 }

@@ -76,7 +76,8 @@ static const struct option long_options[] = {
 };
 
 static const char help[] =
-    "Usage: cl-probe [--list]\n"
+    "Usage: cl-probe\n"
+    "       cl-probe --list\n"
     "       cl-probe --calibrate [--quick] [--wait=SECONDS] [--replace]\n"
     "       cl-probe --tune [--budget SECONDS]\n"
     "       cl-probe --verify [--operator=NAME]\n"
@@ -87,8 +88,9 @@ static const char help[] =
     "\n"
     "Finds the compute devices of this machine, measures what they cost,\n"
     "checks what they compute, and explains which one runs an operator.\n"
+    "Without an option, prints the devices and the commands to run next.\n"
     "\n"
-    "  --list             the devices, and why others are missing (default)\n"
+    "  --list             the devices in detail, and why others are missing\n"
     "  --calibrate        measure each device and write its profile\n"
     "  --quick            with --calibrate: measure for about five seconds a\n"
     "                     device, not a minute; compilers take longer\n"
@@ -276,6 +278,8 @@ static int run(int argc, char **argv)
         return usage();
     if (!options.verbose) /* the library logs them in each child */
         environment_check(variable_complain, NULL);
+    if (mode == 0 && !options.json)
+        return probe_overview(&options);
     return modes[mode == 0 ? 0 : mode - MODE_LIST](&options);
 }
 
