@@ -28,6 +28,8 @@ struct probe_options {
     /* --explain: operator and shape.  --verify and --warm-cache: the only
      * operator to use, or NULL. */
     const char *op, *shape;
+    /* --verify: file to which a report is written, or NULL. */
+    const char *report;
     /* --warm-cache: directory shared by all users, or NULL. */
     const char *system;
     /* Time limits; 0 for the default. */

@@ -10,6 +10,7 @@
 #include "../common/text_table.h"
 #include "child_process.h"
 #include "device_list.h"
+#include "explain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -271,6 +272,30 @@ static const char *forced_device(const struct probe_options *options)
                : NULL;
 }
 
+static void question_run(struct question *q, struct child_outcome *out)
+{
+    child_run(explain_body, q,
+              q->options->timeout_s ? q->options->timeout_s : EXPLAIN_LIMIT_S,
+              NULL, out);
+}
+
+json_t *explain_choice(const struct probe_options *options,
+                       const char *backends)
+{
+    struct question question = {.options = options, .backends = backends};
+    struct child_outcome outcome = {.message = "no operator has this shape"};
+    json_t *answer;
+
+    if (read_question(&question))
+        question_run(&question, &outcome);
+    answer = outcome.result != NULL
+                 ? json_incref(outcome.result)
+                 : json_pack("{s:s, s:s, s:s}", "op", options->op, "shape",
+                             options->shape, "error", outcome.message);
+    child_outcome_destroy(&outcome);
+    return answer;
+}
+
 static int explain(struct question *q)
 {
     const struct probe_options *options = q->options;
@@ -278,9 +303,7 @@ static int explain(struct question *q)
 
     if (forced_device(options) != NULL)
         setenv("TANDEM_DEVICE", forced_device(options), 1);
-    child_run(explain_body, q,
-              options->timeout_s ? options->timeout_s : EXPLAIN_LIMIT_S, NULL,
-              &outcome);
+    question_run(q, &outcome);
     if (outcome.result == NULL) {
         probe_complain("%s", outcome.message);
         return PROBE_FAILED;

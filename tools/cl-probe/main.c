@@ -36,6 +36,7 @@ enum long_option {
     OPTION_SYSTEM,
     OPTION_RESIDENT,
     OPTION_OPERATOR,
+    OPTION_REPORT,
     OPTION_DEVICE,
     OPTION_TIMEOUT,
     OPTION_DRIVER_TIMEOUT,
@@ -58,6 +59,7 @@ static const struct option long_options[] = {
     {"wait", required_argument, NULL, OPTION_WAIT},
     {"replace", no_argument, NULL, OPTION_REPLACE},
     {"verify", no_argument, NULL, MODE_VERIFY},
+    {"report", required_argument, NULL, OPTION_REPORT},
     {"explain", required_argument, NULL, MODE_EXPLAIN},
     {"clear-cache", no_argument, NULL, MODE_CLEAR_CACHE},
     {"warm-cache", no_argument, NULL, MODE_WARM_CACHE},
@@ -80,7 +82,7 @@ static const char help[] =
     "       cl-probe --list\n"
     "       cl-probe --calibrate [--quick] [--wait=SECONDS] [--replace]\n"
     "       cl-probe --tune [--budget SECONDS]\n"
-    "       cl-probe --verify [--operator=NAME]\n"
+    "       cl-probe --verify [--operator=NAME] [--report=FILE]\n"
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
     "       cl-probe --warm-cache [--system[=DIRECTORY]] [--operator=NAME]\n"
     "       cl-probe --clear-cache\n"
@@ -103,6 +105,8 @@ static const char help[] =
     "  --budget=S         with --tune: seconds a device (60)\n"
     "  --verify           check every operator against a float64 reference;\n"
     "                     what is wrong is not used until it is found right\n"
+    "  --report=FILE      with --verify: write a file without private data,\n"
+    "                     which you can attach to a report\n"
     "  --explain OP SHAPE predicted times, as in: softmax 4096x1000, or\n"
     "                     (m, n, k): gemm 512x512x512\n"
     "  --warm-cache       compile what the operators need ahead of time, into\n"
@@ -168,6 +172,9 @@ static bool take_option(int option, struct probe_options *options, int *mode)
         options->op = optarg;
         options->one_op = true;
         return true;
+    case OPTION_REPORT:
+        options->report = optarg;
+        return true;
     case OPTION_DEVICE:
         options->device = optarg;
         return true;
@@ -217,6 +224,8 @@ static bool check_options(struct probe_options *options, int mode, int argc,
          "--system goes with --warm-cache"},
         {options->one_op, MODE_VERIFY, MODE_WARM_CACHE,
          "--operator goes with --verify and --warm-cache"},
+        {options->report != NULL, MODE_VERIFY, MODE_VERIFY,
+         "--report goes with --verify"},
         {options->resident != NULL, MODE_EXPLAIN, MODE_EXPLAIN,
          "--resident goes with --explain"},
         {options->device != NULL && mode == MODE_DOCTOR, 0, 0,

@@ -9,6 +9,8 @@
 #include "device_list.h"
 #include "op_blocklist_update.h"
 #include "profile_directory.h"
+#include "report.h"
+#include "report_file.h"
 #include "verify.h"
 
 #include <dlfcn.h>
@@ -132,6 +134,23 @@ static void take_case(struct verification *v, const json_t *line)
                                            device_text(line, "note")));
 }
 
+/* Returns the results so far, with references to v->groups and v->failures. */
+static json_t *counts_json(const struct verification *v)
+{
+    return json_pack("{s:I, s:I, s:I, s:O, s:O}", "passed", v->passed, "failed",
+                     v->failed, "skipped", v->skipped, "groups", v->groups,
+                     "failures", v->failures);
+}
+
+/* Sends the results so far, in case that the device hangs. */
+static void counts_send(const struct verification *v, struct child_link *link)
+{
+    json_t *counts = counts_json(v);
+
+    child_partial(link, counts);
+    json_decref(counts);
+}
+
 static void take_line(struct verification *v, const char *text,
                       struct child_link *link)
 {
@@ -144,8 +163,10 @@ static void take_line(struct verification *v, const char *text,
     else if (strncmp(text, "tandem-conformance:", 19) == 0)
         snprintf(v->last_words, sizeof v->last_words, "%.*s",
                  (int)strcspn(text, "\n"), text);
-    if (json_object_size(v->groups) > groups)
+    if (json_object_size(v->groups) > groups) {
         child_progress(link, (double)groups / (double)(groups + 10), group);
+        counts_send(v, link);
+    }
     json_decref(line);
 }
 
@@ -158,15 +179,14 @@ static void answer(struct verification *v, struct child_link *link, int state)
 
     if (!completed || v->passed + v->failed + v->skipped == 0 ||
         (WEXITSTATUS(state) == 1 && v->failed == 0)) {
+        counts_send(v, link);
         child_fail(link, "the conformance suite did not end well (%s %d): %s",
                    WIFEXITED(state) ? "exit status" : "signal",
                    WIFEXITED(state) ? WEXITSTATUS(state) : WTERMSIG(state),
                    v->last_words);
         return;
     }
-    result = json_pack("{s:I, s:I, s:I, s:o, s:o}", "passed", v->passed,
-                       "failed", v->failed, "skipped", v->skipped, "groups",
-                       v->groups, "failures", v->failures);
+    result = counts_json(v);
     child_progress(link, 0.99, "writing the profile");
     op_blocklist_update(v->options, v->backend, v->device, result);
     child_answer(link, result);
@@ -219,8 +239,11 @@ json_t *verify_device(const struct probe_options *options, const json_t *device,
     child_run(verify_body, &v, limit_s, &progress, &outcome);
     progress_end(&progress);
     result = json_incref(outcome.result);
-    if (result == NULL)
-        result = json_pack("{s:s}", "error", outcome.message);
+    if (result == NULL) {
+        result = outcome.partial != NULL ? json_incref(outcome.partial)
+                                         : json_object();
+        json_object_set_new(result, "error", json_string(outcome.message));
+    }
     json_object_set_new(result, "device", json_string(name));
     child_outcome_destroy(&outcome);
     return result;
@@ -299,6 +322,8 @@ int probe_verify(const struct probe_options *options)
     int status;
     json_t *found, *results;
 
+    if (options->report != NULL && !report_file_check(options->report))
+        return PROBE_FAILED;
     if (!verify_find_program(program)) {
         probe_complain("the program tandem-conformance, which --verify runs, "
                        "is not beside cl-probe");
@@ -307,13 +332,19 @@ int probe_verify(const struct probe_options *options)
     if (!profile_directory_check(why, sizeof why))
         probe_complain("warning: what is found wrong cannot be noted: %s", why);
     found = devices_find(options, options->device, &status);
-    if (found == NULL)
+    if (found == NULL) {
+        if (options->report != NULL)
+            probe_complain("no report is written; without --device, it covers "
+                           "all devices and drivers");
         return status;
+    }
     status = devices_status(found);
     results = verify_all(options, json_object_get(found, "devices"), program,
                          &status);
     if (options->json)
         probe_print_json(json_pack("{s:O}", "results", results));
+    if (options->report != NULL && !report_write(options, found, results))
+        status = PROBE_FAILED;
     json_decref(results);
     json_decref(found);
     return status;

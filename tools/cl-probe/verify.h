@@ -21,7 +21,7 @@ bool verify_find_program(char out[VERIFY_PATH_BYTES]);
  *
  *   { "device", "passed", "failed", "skipped", "groups": { NAME: { "passed",
  *     "failed", "skipped" } }, "failures": [ "..." ] }
- *   { "device", "error" }
+ *   { "device", "error" }, and the results before the error, if there are any
  *
  * with the members of op_blocklist_update if operators were tested. */
 json_t *verify_device(const struct probe_options *options, const json_t *device,
