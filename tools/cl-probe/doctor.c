@@ -160,9 +160,13 @@ int probe_doctor(const struct probe_options *options)
     int status;
     json_t *found = devices_find(options, NULL, &status);
     json_t *loader = doctor_loader_find(options);
-    json_t *opened = doctor_devices_open(options, found), *report;
-    struct doctor_facts facts = {
-        .root = "", .found = found, .loader = loader, .opened = opened};
+    json_t *opened = doctor_devices_open(options, found);
+    json_t *kernel = doctor_kernel_ask(options, ""), *report;
+    struct doctor_facts facts = {.root = "",
+                                 .found = found,
+                                 .loader = loader,
+                                 .opened = opened,
+                                 .kernel = kernel};
 
     facts.online_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     facts.affinity_cpus = sched_getaffinity(0, sizeof set, &set) == 0
@@ -175,6 +179,7 @@ int probe_doctor(const struct probe_options *options)
     else
         print_results(report);
     json_decref(report);
+    json_decref(kernel);
     json_decref(opened);
     json_decref(loader);
     json_decref(found);

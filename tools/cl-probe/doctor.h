@@ -23,6 +23,7 @@ struct doctor_facts {
     const json_t *found;  /* the object of device_list.h */
     const json_t *loader; /* see doctor_loader_find */
     const json_t *opened; /* see doctor_devices_open */
+    const json_t *kernel; /* see doctor_kernel_ask */
     /* Number of CPUs of the machine, and in this process's affinity mask. */
     uint32_t online_cpus, affinity_cpus;
 };
@@ -46,6 +47,20 @@ json_t *doctor_loader_find(const struct probe_options *options);
  */
 json_t *doctor_devices_open(const struct probe_options *options,
                             const json_t *found);
+
+/* Glob patterns of the device files of GPUs; NULL ends the list. */
+extern const char *const doctor_device_files[];
+
+/* [blocks] Opens the device files of GPUs and reads what the kernel says about
+ * the load of GPUs, in a child process, because a driver may hang in it.
+ * Returns, by path, the error of each file that cannot be opened, and the
+ * percentage of the time in which a GPU works,
+ *
+ *   { "unopened": { "/dev/kfd": "..." }, "busy_percent": { "/sys/...": 97 } }
+ *
+ * or { "error" }.  Reads below `root`, the directory of struct doctor_facts. */
+json_t *doctor_kernel_ask(const struct probe_options *options,
+                          const char *root);
 
 /* ---- results (doctor_result.c) ---- */
 

@@ -5,12 +5,8 @@
 #include "../common/text_table.h"
 #include "doctor.h"
 
-#include <glob.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const json_t *opened_get(const struct doctor_facts *facts,
                                 const json_t *device)
@@ -121,11 +117,9 @@ void check_profiles(const struct doctor_facts *facts, json_t *result)
  * times that of the profile.  No busy GPU was measured. */
 #define BUSY_FACTOR 5.0
 /* The Linux driver amdgpu, but not those of Intel and NVIDIA, reports the
- * percentage of the time in which the GPU works.  The GPU counts as busy if
- * each of BUSY_READS readings is at least BUSY_PERCENT. */
+ * percentage of the time in which the GPU works.  From this one on, the GPU
+ * counts as busy. */
 #define BUSY_PERCENT 50
-#define BUSY_READS 3
-#define BUSY_PAUSE_NS 100000000 /* between two readings */
 
 static const char busy_advice[] =
     "end the other programs that use the GPU (nvidia-smi, radeontop or "
@@ -145,52 +139,19 @@ static double profile_latency(const json_t *device)
     return ns;
 }
 
-/* Returns the smallest of a few readings of a file with a percentage, or -1. */
-static int busy_percent(const char *path)
-{
-    const struct timespec pause = {0, BUSY_PAUSE_NS};
-    int smallest = -1;
-
-    for (int i = 0; i < BUSY_READS; i++) {
-        FILE *file = fopen(path, "re");
-        int percent = -1;
-
-        if (file == NULL)
-            return -1;
-        if (fscanf(file, "%d", &percent) != 1)
-            percent = -1;
-        fclose(file);
-        if (percent < BUSY_PERCENT)
-            return percent;
-        smallest = i == 0 || percent < smallest ? percent : smallest;
-        nanosleep(&pause, NULL);
-    }
-    return smallest;
-}
-
 /* Returns the number of GPUs whose load the kernel measures. */
 static size_t check_kernel_load(const struct doctor_facts *facts,
                                 json_t *result)
 {
-    char pattern[PATH_MAX];
-    size_t count = 0;
-    glob_t files;
+    json_t *loads = json_object_get(facts->kernel, "busy_percent"), *load;
+    const char *path;
 
-    snprintf(pattern, sizeof pattern,
-             "%s/sys/class/drm/card*/device/gpu_busy_percent", facts->root);
-    if (glob(pattern, 0, NULL, &files) != 0)
-        return 0;
-    for (size_t i = 0; i < files.gl_pathc; i++) {
-        const int percent = busy_percent(files.gl_pathv[i]);
-
-        count += percent >= 0;
-        if (percent >= BUSY_PERCENT)
+    json_object_foreach (loads, path, load)
+        if (json_number_value(load) >= BUSY_PERCENT)
             result_problem(result, busy_advice,
-                           "%s: the GPU is busy for %d%% of the time",
-                           files.gl_pathv[i], percent);
-    }
-    globfree(&files);
-    return count;
+                           "%s: the GPU is busy for %.0f%% of the time", path,
+                           json_number_value(load));
+    return json_object_size(loads);
 }
 
 void check_gpu_load(const struct doctor_facts *facts, json_t *result)

@@ -9,12 +9,23 @@
 #include "representative_op.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define LOADER_LIMIT_S 10u
 #define OPEN_LIMIT_S 60u
+#define KERNEL_LIMIT_S 10u
+/* Number of readings of a GPU's load, and the time between them. */
+#define LOAD_READS 3
+#define LOAD_PAUSE_NS 100000000
 #define LATENCY_SAMPLES 33
 
 /* ---- the OpenCL loader ---- */
@@ -88,6 +99,77 @@ static json_t *child_ask(const struct probe_options *options, child_fn body,
 json_t *doctor_loader_find(const struct probe_options *options)
 {
     return child_ask(options, loader_body, NULL, LOADER_LIMIT_S);
+}
+
+/* ---- the kernel ---- */
+
+const char *const doctor_device_files[] = {
+    "/dev/dri/renderD*", "/dev/kfd",        "/dev/nvidia[0-9]*",
+    "/dev/nvidiactl",    "/dev/nvidia-uvm", NULL};
+
+/* Calls `read` with each path that matches the pattern below `root`. */
+static void paths_read(const char *root, const char *pattern, json_t *out,
+                       void (*read)(const char *path, json_t *out))
+{
+    char path[PATH_MAX];
+    glob_t files;
+
+    snprintf(path, sizeof path, "%s%s", root, pattern);
+    if (glob(path, 0, NULL, &files) != 0)
+        return;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        read(files.gl_pathv[i], out);
+    globfree(&files);
+}
+
+static void file_open(const char *path, json_t *out)
+{
+    const int file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+    if (file >= 0)
+        close(file);
+    else
+        json_object_set_new(out, path, json_string(strerror(errno)));
+}
+
+/* Adds the smallest of a few readings, because the checks before this one used
+ * the GPU, too. */
+static void load_read(const char *path, json_t *out)
+{
+    const struct timespec pause = {0, LOAD_PAUSE_NS};
+    int smallest = INT_MAX;
+
+    for (int i = 0; i < LOAD_READS; i++) {
+        FILE *file = fopen(path, "re");
+        int percent = 0;
+        const bool good = file != NULL && fscanf(file, "%d", &percent) == 1;
+
+        if (file != NULL)
+            fclose(file);
+        if (!good)
+            return;
+        smallest = percent < smallest ? percent : smallest;
+        nanosleep(&pause, NULL);
+    }
+    json_object_set_new(out, path, json_integer(smallest));
+}
+
+static void kernel_body(void *argument, struct child_link *link)
+{
+    const char *root = argument;
+    json_t *unopened = json_object(), *busy_percent = json_object();
+
+    for (size_t i = 0; doctor_device_files[i] != NULL; i++)
+        paths_read(root, doctor_device_files[i], unopened, file_open);
+    paths_read(root, "/sys/class/drm/card*/device/gpu_busy_percent",
+               busy_percent, load_read);
+    child_answer(link, json_pack("{s:o, s:o}", "unopened", unopened,
+                                 "busy_percent", busy_percent));
+}
+
+json_t *doctor_kernel_ask(const struct probe_options *options, const char *root)
+{
+    return child_ask(options, kernel_body, (void *)root, KERNEL_LIMIT_S);
 }
 
 /* ---- devices ---- */

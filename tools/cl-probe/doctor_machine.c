@@ -9,6 +9,7 @@
 #include "common/cpu_count.h"
 #include "common/environment.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -38,24 +39,50 @@ static bool has_file(const struct doctor_facts *facts, const char *pattern)
 
 /* ---- device files ---- */
 
+/* Reports a device file that this user may not open, or that cannot be opened
+ * for another reason. */
+static void check_device_file(const struct doctor_facts *facts, json_t *result,
+                              const char *path)
+{
+    const json_t *unopened = json_object_get(facts->kernel, "unopened");
+    const char *error = device_text(unopened, path);
+    struct diagnosis diagnosis;
+
+    if (device_file_diagnose(path, &diagnosis))
+        result_problem(result, diagnosis.advice, "%s", diagnosis.text);
+    else if (strcmp(error, strerror(EPERM)) == 0)
+        result_problem(result,
+                       "in a container, pass the file with \"--device\", not "
+                       "as a volume, which does not permit the access",
+                       "%.300s: %s, although the mode of the file allows it",
+                       path, error);
+    else if (error[0] != '\0')
+        result_problem(result,
+                       "load the GPU's kernel module, or look for errors in "
+                       "the output of dmesg",
+                       "%.300s: %s", path, error);
+}
+
 void check_device_files(const struct doctor_facts *facts, json_t *result)
 {
-    static const char *const patterns[] = {"/dev/dri/renderD*", "/dev/kfd",
-                                           "/dev/nvidia[0-9]*",
-                                           "/dev/nvidiactl", "/dev/nvidia-uvm"};
-    struct diagnosis diagnosis;
+    const char *error = device_text(facts->kernel, "error");
     size_t count = 0;
 
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+    for (size_t i = 0; doctor_device_files[i] != NULL; i++) {
         glob_t files;
-        const size_t found = files_find(facts, patterns[i], &files);
+        const size_t found = files_find(facts, doctor_device_files[i], &files);
 
         for (size_t k = 0; k < found; k++)
-            if (device_file_diagnose(files.gl_pathv[k], &diagnosis))
-                result_problem(result, diagnosis.advice, "%s", diagnosis.text);
+            check_device_file(facts, result, files.gl_pathv[k]);
         count += found;
         globfree(&files);
     }
+    if (error[0] != '\0')
+        result_problem(result,
+                       "look for errors of the GPU's driver in the output of "
+                       "dmesg; restart the machine if the driver hangs",
+                       "the device files of GPUs cannot be tested: %.300s",
+                       error);
     if (count == 0)
         result_not_applicable(result, "there are no device files of GPUs "
                                       "(/dev/dri/renderD*, /dev/kfd, "

@@ -5,6 +5,7 @@
 #include "doctor.h"
 #include "missing_device_diagnosis.h"
 
+#include "common/environment.h"
 #include "common/icd_list.h"
 
 #include <glob.h>
@@ -125,8 +126,21 @@ void check_driver_libraries(const struct doctor_facts *facts, json_t *result)
 {
     const json_t *drivers = json_object_get(facts->found, "drivers");
     const size_t count = json_array_size(drivers);
+    const char *backends = environment_get("TANDEM_BACKENDS");
     size_t working = 0, empty = 0;
 
+    if (drivers == NULL && backends != NULL &&
+        strstr(backends, "opencl") == NULL) {
+        result_not_applicable(result,
+                              "TANDEM_BACKENDS excludes the OpenCL plugin");
+        return;
+    }
+    if (drivers == NULL)
+        result_problem(result,
+                       "install the plugin (Debian: tandem-plugin-opencl), or "
+                       "name its directory in TANDEM_PLUGIN_PATH",
+                       "Tandem's OpenCL plugin, tandem-opencl.so, is not "
+                       "installed, so no driver is used");
     for (size_t i = 0; i < count; i++) {
         const json_t *driver = json_array_get(drivers, i);
         const char *state = device_text(driver, "state");

@@ -38,6 +38,7 @@ static void teardown(void)
     json_decref((json_t *)facts.found);
     json_decref((json_t *)facts.loader);
     json_decref((json_t *)facts.opened);
+    json_decref((json_t *)facts.kernel);
     scratch_remove();
 }
 
@@ -70,6 +71,15 @@ static void find(const char *devices, const char *drivers)
     json_decref((json_t *)facts.found);
     facts.found = json_pack("{s:o, s:o, s:[]}", "devices", json(devices),
                             "drivers", json(drivers), "load_errors");
+}
+
+/* Opens the files in dev and reads those in sys again. */
+static void ask_kernel(void)
+{
+    const struct probe_options options = {.json = false};
+
+    json_decref((json_t *)facts.kernel);
+    facts.kernel = doctor_kernel_ask(&options, scratch);
 }
 
 static void check_again(doctor_check_fn check)
@@ -182,6 +192,12 @@ TEST(drivers_without_devices)
     expect(check_driver_libraries, "ok", "1 of 2 drivers work");
     find("[]", "[{'file': 'b.icd', 'state': 'empty', 'message': 'nothing'}]");
     expect_problem(check_driver_libraries, "b.icd: nothing", "device files");
+    json_object_del((json_t *)facts.found, "drivers");
+    unsetenv("TANDEM_BACKENDS");
+    expect_problem(check_driver_libraries, "OpenCL plugin, tandem-opencl.so",
+                   "tandem-plugin-opencl");
+    setenv("TANDEM_BACKENDS", "cpu", 1);
+    expect(check_driver_libraries, "not applicable", "TANDEM_BACKENDS");
     find("[]", "[{'file': 'c.icd', 'state': 'untested'}]");
     expect(check_driver_libraries, "not applicable", "tested");
     find("[]", "[]");
@@ -353,6 +369,25 @@ TEST(device_files)
     ck_assert_int_eq(state, 0);
 }
 
+TEST(device_files_that_cannot_be_opened)
+{
+    put("dev/kfd", "");
+    ask_kernel();
+    expect(check_device_files, "ok", "the 1 device file ");
+    json_decref((json_t *)facts.kernel);
+    facts.kernel = json_pack("{s:{s:s}}", "unopened", scratch_path("dev/kfd"),
+                             "Operation not permitted");
+    expect_problem(check_device_files, "dev/kfd: Operation not permitted",
+                   "--device");
+    /* Opening a directory for writing fails for root, too. */
+    put("dev/nvidia0/file", "");
+    ask_kernel();
+    expect_problem(check_device_files, "dev/nvidia0: Is a directory", "dmesg");
+    json_decref((json_t *)facts.kernel);
+    facts.kernel = json("{'error': 'did not end within 10 s'}");
+    expect_problem(check_device_files, "did not end within 10 s", "dmesg");
+}
+
 /* ---- containers ---- */
 
 TEST(no_container)
@@ -496,10 +531,13 @@ TEST(busy_gpu)
     facts.opened = json("{'opencl': {'latency_ns': 30000.0}}");
     expect(check_gpu_load, "ok", "no longer than usual");
     put(BUSY, "10\n");
+    ask_kernel();
     expect(check_gpu_load, "ok", "no longer than usual");
     put(BUSY, "97\n");
+    ask_kernel();
     expect_problem(check_gpu_load, "busy for 97%", "nvidia-smi");
     put(BUSY, "nonsense\n");
+    ask_kernel();
     expect(check_gpu_load, "ok", "no longer than usual");
 }
 
