@@ -9,6 +9,8 @@
 #include "device_list.h"
 #include "doctor.h"
 
+#include "common/icd_list.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -154,9 +156,24 @@ static void print_results(const json_t *report)
     print_paragraph(device_text(report, "next"));
 }
 
+/* Sets the facts that this process finds itself. */
+static void facts_set(struct doctor_facts *facts)
+{
+    struct icd_list list;
+    cpu_set_t set;
+
+    facts->driver_place = icd_place(&facts->driver_variable);
+    if (icd_list_find(&list))
+        facts->driver_count = list.count;
+    icd_list_finish(&list);
+    facts->online_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    facts->affinity_cpus = sched_getaffinity(0, sizeof set, &set) == 0
+                               ? (uint32_t)CPU_COUNT(&set)
+                               : facts->online_cpus;
+}
+
 int probe_doctor(const struct probe_options *options)
 {
-    cpu_set_t set;
     int status;
     json_t *found = devices_find(options, NULL, &status);
     json_t *loader = doctor_loader_find(options);
@@ -168,10 +185,7 @@ int probe_doctor(const struct probe_options *options)
                                  .opened = opened,
                                  .kernel = kernel};
 
-    facts.online_cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    facts.affinity_cpus = sched_getaffinity(0, sizeof set, &set) == 0
-                              ? (uint32_t)CPU_COUNT(&set)
-                              : facts.online_cpus;
+    facts_set(&facts);
     report = doctor_report(&facts);
     status = device_number(report, "problems") > 0 ? PROBE_FAILED : PROBE_OK;
     if (options->json)

@@ -24,6 +24,10 @@ struct doctor_facts {
     const json_t *loader; /* see doctor_loader_find */
     const json_t *opened; /* see doctor_devices_open */
     const json_t *kernel; /* see doctor_kernel_ask */
+    /* Number of drivers that .icd files name, the directory or file that was
+     * searched for them, and the environment variable that names it or NULL. */
+    uint32_t driver_count;
+    const char *driver_place, *driver_variable;
     /* Number of CPUs of the machine, and in this process's affinity mask. */
     uint32_t online_cpus, affinity_cpus;
 };

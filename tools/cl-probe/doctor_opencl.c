@@ -6,7 +6,6 @@
 #include "missing_device_diagnosis.h"
 
 #include "common/environment.h"
-#include "common/icd_list.h"
 
 #include <glob.h>
 #include <limits.h>
@@ -66,16 +65,10 @@ static void check_gpu_drivers(const struct doctor_facts *facts, json_t *result)
 
 void check_registered_drivers(const struct doctor_facts *facts, json_t *result)
 {
-    const char *variable, *place = icd_place(&variable);
-    struct icd_list list;
-    uint32_t count;
+    const char *variable = facts->driver_variable;
+    const char *place = facts->driver_place;
+    const uint32_t count = facts->driver_count;
 
-    if (!icd_list_find(&list)) {
-        result_not_applicable(result, "out of memory");
-        return;
-    }
-    count = list.count;
-    icd_list_finish(&list);
     if (count == 0 && variable != NULL)
         result_problem(result,
                        "unset the variable, or set it to a directory of .icd "

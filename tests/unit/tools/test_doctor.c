@@ -25,11 +25,13 @@ static void setup(void)
 {
     scratch_create();
     ck_assert_int_eq(chmod(scratch, 0755), 0);
-    facts = (struct doctor_facts){
-        .root = scratch, .online_cpus = 8, .affinity_cpus = 8};
+    facts = (struct doctor_facts){.root = scratch,
+                                  .driver_count = 1,
+                                  .driver_place = "/vendors",
+                                  .online_cpus = 8,
+                                  .affinity_cpus = 8};
     result = NULL;
     ck_assert_int_eq(mkdir(scratch_path("empty"), 0755), 0);
-    setenv("OCL_ICD_VENDORS", scratch_path("empty"), 1);
 }
 
 static void teardown(void)
@@ -137,30 +139,32 @@ static void gpu_put(const char *address, const char *vendor)
 TEST(registered_drivers)
 {
     find("[]", "[]");
-    expect_problem(check_registered_drivers, "OCL_ICD_VENDORS is set to",
-                   "unset the variable");
-    put("vendors/some.icd", "libsome.so\n");
-    setenv("OCL_ICD_VENDORS", scratch_path("vendors"), 1);
-    expect(check_registered_drivers, "ok", "1 driver in ");
-    /* A GPU whose driver is missing is a problem if there is no other GPU. */
+    facts.driver_count = 0;
+    expect_problem(check_registered_drivers, "no .icd file in /vendors names",
+                   "pocl-opencl-icd");
+    facts.driver_variable = "OCL_ICD_VENDORS";
+    expect_problem(check_registered_drivers,
+                   "OCL_ICD_VENDORS is set to /vendors", "unset the variable");
+    facts.driver_count = 1;
+    expect(check_registered_drivers, "ok",
+           "1 driver in /vendors, from OCL_ICD_VENDORS");
+}
+
+TEST(registered_driver_of_a_gpu)
+{
+    find("[]", "[]");
+    setenv("OCL_ICD_VENDORS", scratch_path("empty"), 1);
     gpu_put("0000:01:00.0", "0x10de\n");
     expect_problem(check_registered_drivers, "a GPU of NVIDIA",
                    "nvidia-opencl-icd");
-    find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'gpu'}]", "[]");
-    expect(check_registered_drivers, "ok", "1 driver in ");
     find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'cpu'}]", "[]");
     expect_problem(check_registered_drivers, "a GPU of NVIDIA", "install");
-    put("vendors/nvidia.icd", "libnvidia-opencl.so.1\n");
-    expect(check_registered_drivers, "ok", "2 drivers in ");
-}
-
-TEST(no_driver_in_the_usual_directory)
-{
-    unsetenv("OCL_ICD_VENDORS");
-    setenv("OPENCL_VENDOR_PATH", scratch_path("none"), 1);
+    /* The user seems to need no other GPU. */
+    find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'gpu'}]", "[]");
+    expect(check_registered_drivers, "ok", "1 driver in /vendors");
     find("[]", "[]");
-    expect_problem(check_registered_drivers, "OPENCL_VENDOR_PATH is set to",
-                   "unset");
+    put("empty/nvidia.icd", "libnvidia-opencl.so.1\n");
+    expect(check_registered_drivers, "ok", "1 driver in /vendors");
 }
 
 static const struct {
@@ -579,8 +583,6 @@ static void report_is(const char *devices, double problems, const char *note,
 
 TEST(reports)
 {
-    put("vendors/some.icd", "libsome.so\n");
-    setenv("OCL_ICD_VENDORS", scratch_path("vendors"), 1);
     setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
     unsetenv("TANDEM_PROFILE_DIR");
     facts.loader = json(loaders[0].loader);
@@ -593,7 +595,7 @@ TEST(reports)
               " 'gpu', 'calibrated': true}]",
               0, "", "--explain");
     facts.affinity_cpus = 1;
-    setenv("OCL_ICD_VENDORS", scratch_path("empty"), 1);
+    facts.driver_count = 0;
     report_is("[" CPU "}]", 2, "", "--doctor");
 }
 
