@@ -37,6 +37,7 @@ struct verification {
     /* The program's results. */
     json_t *groups, *failures;
     json_int_t passed, failed, skipped;
+    char last_case[160]; /* "GROUP: CASE", the last that ended */
     char last_words[256];
 };
 
@@ -121,6 +122,8 @@ static void take_case(struct verification *v, const json_t *line)
     const char *group = device_text(line, "group");
     const char *result = device_text(line, "result");
 
+    snprintf(v->last_case, sizeof v->last_case, "%s: %s", group,
+             device_text(line, "case"));
     count_case(v->groups, group, result);
     v->passed += strcmp(result, "passed") == 0;
     v->skipped += strcmp(result, "skipped") == 0;
@@ -180,10 +183,13 @@ static void answer(struct verification *v, struct child_link *link, int state)
     if (!completed || v->passed + v->failed + v->skipped == 0 ||
         (WEXITSTATUS(state) == 1 && v->failed == 0)) {
         counts_send(v, link);
-        child_fail(link, "the conformance suite did not end well (%s %d): %s",
+        child_fail(link,
+                   "the conformance suite did not end well (%s %d, after %s)"
+                   "%s%s",
                    WIFEXITED(state) ? "exit status" : "signal",
                    WIFEXITED(state) ? WEXITSTATUS(state) : WTERMSIG(state),
-                   v->last_words);
+                   v->last_case[0] != '\0' ? v->last_case : "no case",
+                   v->last_words[0] != '\0' ? ": " : "", v->last_words);
         return;
     }
     result = counts_json(v);
