@@ -17,7 +17,7 @@ static const char introduction[] =
     "`docs/list-onnx-operators` prints it from the table in\n"
     "`src/adapters/onnxruntime/operators.c`, and a test compares both. To"
     " change it, change the\ntable and run `make operators`."
-    " [ONNX Runtime](onnxruntime.md) describes the provider.\n"
+    " [Run a model](run-a-model.md) describes the provider.\n"
     "\n"
     "*Tandem* is the operator of Tandem that computes the ONNX operator."
     " The field is empty if\nthat only makes a view or a copy, or returns a"

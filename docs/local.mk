@@ -6,9 +6,9 @@ noinst_PROGRAMS += %D%/list-operators
 %C%_list_operators_LDADD =
 TESTS += $(docs_checks)
 
-nobase_dist_doc_DATA = README.md NEWS LICENSE CONTRIBUTING.md \
-	$(docs_documents) $(docs_baselines_documents) \
-	%D%/baselines/h200.json %D%/baselines/h200.svg \
+nobase_dist_doc_DATA = README.md NEWS LICENSE AUTHORS CONTRIBUTING.md \
+	$(docs_documents) %D%/baselines/h200.json %D%/baselines/h200.svg \
+	%D%/baselines/networks.json \
 	examples/first-steps.c examples/attributes.c examples/minimal-host.c \
 	$(examples_digits_files) $(examples_digits_documents) \
 	plugin-api/tandem/CHANGES $(tandeminclude_HEADERS)
@@ -53,3 +53,12 @@ operators: $(noinst_PROGRAMS)
 	list=%D%/list-onnx-operators; test ! -f $$list || \
 	    $$list > $(srcdir)/%D%/onnx-operators.md
 .PHONY: operators
+
+# The pages as a site, in html/.
+html-local:
+	sphinx-build -q -W --keep-going -n -d $(builddir)/html/.cache $(srcdir)/%D% $(builddir)/html
+	@echo "made html/index.html"
+clean-local: clean-html
+clean-html:
+	rm -rf html
+.PHONY: clean-html

@@ -28,7 +28,7 @@ def call(command, directory):
     try:
         subprocess.run(command, cwd=directory, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise SystemExit(f"onnxruntime-ep-tandem: {error}; docs/installing.md lists the "
+        raise SystemExit(f"onnxruntime-ep-tandem: {error}; docs/start.md lists the "
                          "packages that the build needs") from None
 
 

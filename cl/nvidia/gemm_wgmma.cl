@@ -9,7 +9,7 @@
  * The driver's OpenCL compiler does not support sm_90a instructions. In the PTX
  * of the program, they and their operands are comments that begin with //@.
  * src/opencl/program/nvidia/ptx_rewrite.c turns the comments into instructions;
- * docs/gemm-wgmma.md says why that is safe. Without this step, the file
+ * docs/kernels.md says why that is safe. Without this step, the file
  * compiles but multiplies nothing.
  *
  * Two producer warp groups copy k_tiles to local memory, up to STAGES ahead.

@@ -3,7 +3,7 @@
  * capability 9.0. The engine copies a box of rows by 128 bytes of k into local
  * memory in wgmma's swizzle. It sets elements past the edges to 0 and rounds
  * each element to TF32. cuTensorMapEncodeTiled writes the same words into a
- * map; docs/gemm-wgmma.md says how they were found. */
+ * map. They were found by comparing maps that differ in one property. */
 #ifndef TANDEM_TENSOR_MAP_CL
 #define TANDEM_TENSOR_MAP_CL
 

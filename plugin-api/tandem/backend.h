@@ -683,11 +683,11 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   test.fault             needs TANDEM_CAP_FAULT_INJECTION: "launch:N:STATUS",
  *                          launch N (from 1) returns TANDEM_OK and fails later
  *                          with STATUS; "wait:N", wait N times out
- *   test.gemm_kernel       OpenCL: "clblast" or a GEMM kernel (docs/tuning.md),
- *                          and optionally the number of splits of k, and of
- *                          split tiles: "simt-64x64", "simt-64x64:3:2"
+ *   test.gemm_kernel       OpenCL: "clblast" or a GEMM kernel, and optionally
+ *                          the number of splits of k, and of split tiles:
+ *                          "simt-64x64", "simt-64x64:3:2" (docs/kernels.md)
  *   test.transfer_path     OpenCL: path of large transfers: "direct", "ring",
- *                          "mapped" or "staged" (docs/transfers.md)
+ *                          "mapped" or "staged" (docs/kernels.md)
  *   test.force_program_cache  "1": use cache_dir even if the driver caches
  */
 struct tandem_open_options {

@@ -32,7 +32,8 @@
  *              held returns TANDEM_DEVICE_LOST until it is written again; a
  *              tensor whose host memory it may still write returns it forever.
  *              Waits inside the plugin's alloc and upload have the plugin's
- *              limit (blocking_timeout_ms in backend.h, docs/opencl-errors.md).
+ *              limit (blocking_timeout_ms in backend.h; see
+ *              docs/troubleshooting.md).
  *   Errors     As in backend.h: a status, and a message for the calling thread
  *              (tandem_last_error).  A call that returns an error has changed
  *              nothing and started no work.  If work fails after its call
@@ -65,7 +66,7 @@
  *              library or of the driver.
  *   Process    The library never aborts, exits, prints or installs a signal or
  *              exit handler.  The OpenCL plugin may start processes that
- *              compile kernels (docs/host-process.md), so the host may receive
+ *              compile kernels (docs/use-from-c.md), so the host may receive
  *              SIGCHLD.  TANDEM_COMPILE_PROCESSES=0 prevents this.  If a device
  *              other than the CPU plugin's may have been used, call
  *              tandem_context_destroy before main returns or exit is called,

@@ -11,7 +11,7 @@
  *
  * FILE is an .icd file and LIBRARY the library that it names. Drivers in the
  * same record failed only together. A file with a bad line is rejected as a
- * whole. docs/driver-blocklist.md says where the file is stored and who writes
+ * whole. docs/troubleshooting.md says where the file is stored and who writes
  * it. */
 #ifndef TANDEM_COMMON_DRIVER_BLOCKLIST_H
 #define TANDEM_COMMON_DRIVER_BLOCKLIST_H

@@ -2,7 +2,7 @@
 /* Opens files and directories that only root and the effective user can modify
  * or replace. Each check applies to the open descriptor, so a name cannot be
  * exchanged between check and use. The functions may be called from any thread
- * and do not set the last error. docs/secure-files.md gives the reasons. If a
+ * and do not set the last error. docs/options.md gives the reasons. If a
  * function fails, out_why holds the reason, or "" if the file or directory does
  * not exist. */
 #ifndef TANDEM_COMMON_SECURE_FILE_H

@@ -128,7 +128,7 @@ static void add_transfers(struct tandem_context *context,
 
 /* Returns the mask of the devices to compare with the CPU: those with measured
  * costs, and if no GPU has measured costs of all steps, the GPUs with default
- * costs, like the chooser (docs/chooser.md). */
+ * costs, like the chooser (docs/choosing-a-device.md). */
 static uint32_t comparable_devices(struct tandem_context *context,
                                    const struct provider_options *options,
                                    const struct device_times *times)

@@ -195,7 +195,7 @@ static const char *elf_integrity_error(int file)
  * the system refuses new threads, dlerror has no message.  Opening by path,
  * which lets debuggers and dladdr show the path, is safe: only users who can
  * change the plugin's file can change the directories in its path
- * (docs/secure-files.md). */
+ * (docs/options.md). */
 static void *library_open(struct tandem_context *context, const char *path)
 {
     /* A plugin that is already loaded starts no threads. */

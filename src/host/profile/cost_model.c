@@ -26,7 +26,7 @@ static const char *const scalar_names[COST_SCALAR_COUNT] = {
 };
 
 /* The default costs favor the CPU: a GPU without a profile is chosen only for
- * clearly large work.  docs/chooser.md lists them.
+ * clearly large work.  docs/choosing-a-device.md lists them.
  *   cpu  For each thread, 10 bytes/ns is less than the memory bandwidth of one
  *        core of any desktop since 2015, and slower cost classes are in
  *        proportion to this rate.  Four threads saturate the memory of a

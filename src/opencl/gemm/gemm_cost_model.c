@@ -7,7 +7,7 @@
 
 #include "common/decimal.h"
 
-/* Kernel costs, measured on an H200 with driver 580; see docs/gpu-kernels.md.
+/* Kernel costs, measured on an H200 with driver 580; see docs/kernels.md.
  * Other NVIDIA GPUs use these costs until they are calibrated. */
 static const struct gemm_kernel_cost default_costs[GEMM_KERNEL_COUNT] = {
     [GEMM_SIMT_128X128] = {5000, 105, 92},

@@ -63,7 +63,7 @@ struct gemm_kernel_config {
     /* Maximum number of vectors of a GEMV kernel, or 0 for other kernels. */
     uint32_t gemv_vectors;
     enum mma_format mma_format;
-    bool uses_wgmma; /* cl/nvidia/gemm_wgmma.cl; see docs/gemm-wgmma.md. */
+    bool uses_wgmma; /* cl/nvidia/gemm_wgmma.cl; see docs/kernels.md. */
 };
 
 extern const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT];

@@ -14,7 +14,7 @@ struct gemv_shape {
 };
 
 /* Fastest work-group shapes of GEMV_1, GEMV_4, GEMV_8 and GEMV_16, measured on
- * an H200 (see docs/gpu-kernels.md). */
+ * an H200 (see docs/kernels.md). */
 static const struct gemv_shape k_major_shapes[] = {
     {2, 32, 4, 7}, {2, 32, 4, 7}, {4, 32, 2, 7}, {4, 32, 2, 7}};
 static const struct gemv_shape mn_major_shapes[] = {

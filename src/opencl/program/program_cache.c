@@ -13,7 +13,7 @@
  * The user's directory is not used with PoCL, which takes three times as long
  * to return a binary as to compile the program.
  * Neither directory is used with rusticl, because rusticl ends the process when
- * it loads an unknown binary.  docs/secure-files.md has the measurements.
+ * it loads an unknown binary.  docs/kernels.md describes both.
  */
 #include "opencl/program/program_cache.h"
 

@@ -238,7 +238,7 @@ LOOP_TEST(test_default_costs_of_a_gpu_compete, 4)
     expect_warnings(_i & 2 ? 1 : 2, NULL);
 }
 
-/* docs/chooser.md lists the default costs of each kind of device. */
+/* docs/choosing-a-device.md lists the default costs of each kind of device. */
 TEST(test_default_costs_depend_on_the_kind_of_device)
 {
     static const struct {
