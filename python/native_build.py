@@ -45,7 +45,8 @@ def build(source, directory):
 
 def package_files(installed):
     """Returns the files of the package as pairs: the file, and its path in it."""
-    yield installed / "bin/cl-probe", "bin/cl-probe"
+    for program in "cl-probe", "tandem-conformance":
+        yield installed / "bin" / program, f"bin/{program}"
     yield (installed / "lib/libtandem.so.0").resolve(), "lib/libtandem.so.0"
     for file in sorted((installed / "lib/tandem").rglob("*")):
         if file.is_file():

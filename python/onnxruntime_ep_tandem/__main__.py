@@ -11,19 +11,20 @@ from . import errors, files
 PROGRAM = "python -m onnxruntime_ep_tandem"
 # The commands that cl-probe runs, with its options and what --help says.
 PROBE_COMMANDS = {
-    "devices": ("--list", "list the devices, and why others are missing (default)"),
-    "calibrate": ("--calibrate", "measure the devices of this machine, which takes "
-                                 "about a minute a device, or less with --quick"),
-    "verify": ("--verify", "check every operator on every device"),
+    "devices": ([], "list the devices, and the next step (default)"),
+    "doctor": (["--doctor"], "check what often goes wrong, and say what to do"),
+    "calibrate": (["--calibrate"], "measure the devices of this machine, which takes "
+                                   "about a minute a device, or less with --quick"),
+    "verify": (["--verify"], "check every operator on every device"),
 }
 
 
-def run_cl_probe(arguments):
-    """Replaces this process by cl-probe."""
+def run_cl_probe(arguments=None):
+    """Replaces this process by cl-probe, by default with the same arguments."""
     try:
         program = str(files.cl_probe())
         files.use_opencl_loader()
-        os.execv(program, [program, *arguments])
+        os.execv(program, [program, *(sys.argv[1:] if arguments is None else arguments)])
     except OSError as error:
         errors.fail(f"cannot run cl-probe: {error}")
 
@@ -68,7 +69,7 @@ def parse_arguments(arguments):
 def main():
     arguments = sys.argv[1:] or ["devices"]
     if arguments[0] in PROBE_COMMANDS:
-        run_cl_probe([PROBE_COMMANDS[arguments[0]][0], *arguments[1:]])
+        run_cl_probe([*PROBE_COMMANDS[arguments[0]][0], *arguments[1:]])
     parsed = parse_arguments(arguments)
     parsed.function(parsed)
 

@@ -128,6 +128,11 @@ def run_model(site, device, **options):
     return text
 
 
+def lists(text, device):
+    """Returns whether the command "devices" has listed a device."""
+    return re.search(r'(?m)^ +%s ' % device, text) is not None
+
+
 def site_of(arguments):
     return pathlib.Path(arguments.site)
 
@@ -148,7 +153,8 @@ def files(arguments):
         base = re.match('lib[a-z]*', os.path.basename(name))[0]
         text = LICENSES.get(base) or LICENSES[base.rstrip('p')]
         assert 'onnxruntime_ep_tandem/licenses/' + text in names, (name, text)
-    for program in ('bin/cl-probe', 'lib/tandem/1/tandem-compile'):
+    for program in ('bin/cl-probe', 'bin/tandem-conformance',
+                    'lib/tandem/1/tandem-compile'):
         mode = entries['onnxruntime_ep_tandem/' + program].external_attr >> 16
         assert mode & 0o111 == 0o111, (program, oct(mode))
     assert not [name for name in names if 'onnxruntime' in name.lower()
@@ -159,9 +165,8 @@ def files(arguments):
 def devices_and_help(arguments):
     site = site_of(arguments)
     text = call(site, command())
-    assert 'Device cpu' in text, text
-    assert 'Device opencl' in text, text
-    for name in ('devices', 'calibrate', 'verify', 'explain', 'run'):
+    assert lists(text, 'cpu') and lists(text, 'opencl'), text
+    for name in ('devices', 'doctor', 'calibrate', 'verify', 'explain', 'run'):
         assert name in call(site, command('--help'))
         assert 'usage' in call(site, command(name, '--help')).lower()
     version = call(site, command('--version')).split()[-1]
@@ -170,11 +175,22 @@ def devices_and_help(arguments):
 
 
 @case
+def operators_are_verified(arguments):
+    """The package contains the tests that this needs. cl-probe is a command, too."""
+    site = site_of(arguments)
+    options = ('--device=cpu', '--operator=softmax')
+    with tempfile.TemporaryDirectory() as cache:
+        for program in (command('verify'), [str(site / 'bin/cl-probe'), '--verify']):
+            text = call(site, [*program, *options], XDG_CACHE_HOME=cache)
+            assert re.search(r'cpu\b.* passed', text), text
+
+
+@case
 def simd_level_is_the_processors(arguments):
     """A compiler without CPU detection makes a plugin that uses generic code."""
     with open('/proc/cpuinfo', encoding='ascii', errors='replace') as file:
         flags = set(re.search('flags.*', file.read())[0].split())
-    text = call(site_of(arguments), command('devices', '--device=cpu'))
+    text = call(site_of(arguments), command('devices', '--list', '--device=cpu'))
     for flag, name in (('avx512f', 'avx512'), ('avx2', 'avx2')):
         if flag in flags:
             assert re.search('(?i)extensions.*' + name, text), text
@@ -229,7 +245,7 @@ def ordinary_user_without_a_home(arguments):
                        'HOME': home, 'XDG_CACHE_HOME': home + '/.cache'}
             run_model(site, 'cpu', **options)
             text = call(site, command(), **options)
-            assert 'Device cpu' in text, text
+            assert lists(text, 'cpu'), text
 
 
 @case
@@ -237,7 +253,7 @@ def no_opencl_device(arguments):
     """The CPU computes, and no OpenCL device is listed."""
     run_model(site_of(arguments), 'cpu', OCL_ICD_VENDORS='/nonexistent')
     text = call(site_of(arguments), command(), OCL_ICD_VENDORS='/nonexistent')
-    assert 'Device cpu' in text and 'Device opencl' not in text, text
+    assert lists(text, 'cpu') and not lists(text, 'opencl'), text
 
 
 @case
@@ -251,7 +267,7 @@ def no_opencl_loader(arguments):
                                           stderr=subprocess.DEVNULL).returncode:
         raise Skipped('libOpenCL.so.1 cannot be hidden here')
     text = call(site_of(arguments), command(), prefix=prefix)
-    assert 'Device opencl' in text, text
+    assert lists(text, 'opencl'), text
     run_model(site_of(arguments), arguments.device, prefix=prefix)
 
 
@@ -282,7 +298,7 @@ def foreign_plugin(arguments):
         plugins = site / 'onnxruntime_ep_tandem/lib/tandem/1'
         shutil.copy(next(site.rglob('libjansson*')), plugins / 'tandem-other.so')
         text = call(site, command())
-        assert 'tandem-other.so' in text and 'Device cpu' in text, text
+        assert 'tandem-other.so' in text and lists(text, 'cpu'), text
         run_model(site, 'cpu')
 
 
