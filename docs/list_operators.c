@@ -52,7 +52,7 @@ static const char introduction[] =
     " Operators marked \\* are\noptional for a device with"
     " `TANDEM_CAP_CORE_OPERATORS`.\n"
     "\n"
-    "| No. | Name | Class | In, out | Attributes | Formula | Metric, t | Cost"
+    "| Name | Attributes | Formula | In, out | Class | Metric, t | Cost | No."
     " |\n"
     "|---|---|---|---|---|---|---|---|\n";
 
@@ -186,16 +186,32 @@ static void text_print(const char *text)
     }
 }
 
+/* Prints names that commas separate, each between two of `quote`. Spaces let
+ * lines of a narrow column end. */
+static void names_print(const char *names, const char *quote)
+{
+    while (*names != '\0') {
+        size_t length = strcspn(names, ",");
+        char name[64];
+
+        snprintf(name, sizeof(name), "%.*s", (int)length, names);
+        fputs(quote, stdout);
+        text_print(name);
+        fputs(quote, stdout);
+        names += length;
+        if (*names == ',') {
+            fputs(", ", stdout);
+            names++;
+        }
+    }
+}
+
 static void attributes_print(const struct row *row)
 {
-    text_print(row->ints);
+    names_print(row->ints, "");
     if (row->ints[0] != '\0' && row->floats[0] != '\0')
-        putchar(',');
-    if (row->floats[0] != '\0') {
-        putchar('*');
-        text_print(row->floats);
-        putchar('*');
-    }
+        fputs(", ", stdout);
+    names_print(row->floats, "*");
 }
 
 static void page_print(void)
@@ -204,15 +220,15 @@ static void page_print(void)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
 
-        printf("| %d | `%s`%s | %s | ", row->number, row->name,
-               row->required ? "" : " \\*", row->op_class);
-        if (row->inputs + row->outputs > 0)
-            printf("%d, %d", row->inputs, row->outputs);
-        printf(" | ");
+        printf("| `%s`%s | ", row->name, row->required ? "" : " \\*");
         attributes_print(row);
         printf(" | ");
         text_print(row->formula);
-        printf(" | %s, %g | %s |\n", row->metric, row->tolerance, row->cost);
+        printf(" | ");
+        if (row->inputs + row->outputs > 0)
+            printf("%d, %d", row->inputs, row->outputs);
+        printf(" | %s | %s, %g | %s | %d |\n", row->op_class, row->metric,
+               row->tolerance, row->cost, row->number);
     }
     fputs(order_of_operations, stdout);
     fputs(tolerance_details, stdout);
