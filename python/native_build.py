@@ -59,7 +59,11 @@ class NativeBuildHook(BuildHookInterface):
             raise SystemExit("onnxruntime-ep-tandem: an editable installation has no "
                              "libraries; use pip install .")
         self.temporary = tempfile.mkdtemp(prefix="tandem-wheel-")
-        installed = build(pathlib.Path(self.root), pathlib.Path(self.temporary))
+        try:
+            installed = build(pathlib.Path(self.root), pathlib.Path(self.temporary))
+        except BaseException:
+            shutil.rmtree(self.temporary, ignore_errors=True)
+            raise
         files = list(package_files(installed))
         if "TANDEM_WHEEL_EXTRA" in os.environ:
             extra = pathlib.Path(os.environ["TANDEM_WHEEL_EXTRA"])
