@@ -336,13 +336,17 @@ def describe_devices(session, report):
     """Returns a line that says on which devices the model's operators ran."""
     steps = collections.Counter(
         re.findall(r"^  \S+ +([a-z]+:[0-9]+) ", report, re.MULTILINE))
-    nodes = ""
+    nodes, taken = "", 0
     # ONNX Runtime tells the number of nodes from version 1.24 on.
     if hasattr(session, "get_provider_graph_assignment_info"):
         counts = collections.Counter()
         for part in session.get_provider_graph_assignment_info():
             counts[part.ep_name] += len(part.get_nodes())
-        nodes = f" ({counts[get_ep_name()]} of {sum(counts.values())} nodes)"
+        taken = counts[get_ep_name()]
+        nodes = f" ({taken} of {sum(counts.values())} nodes)"
+    if not steps and taken:
+        return (f"Tandem{nodes} ran on none of its devices: the messages of ONNX "
+                "Runtime say what failed")
     if not steps:
         return f"the model ran on ONNX Runtime's CPU provider; Tandem took no node{nodes}"
     devices = ", ".join(f"{name} ({count} operators)"

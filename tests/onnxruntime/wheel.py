@@ -257,6 +257,16 @@ def no_opencl_device(arguments):
 
 
 @case
+def kernels_cannot_be_built(arguments):
+    """ONNX Runtime computes what the device cannot, and the last line says so."""
+    with tempfile.TemporaryDirectory() as directory:
+        text = call(site_of(arguments), command(
+            'run', model_file(directory), '--claim', 'all', '--device', arguments.device,
+            '--repeat', '1'), POCL_CACHE_DIR='/proc/self/fd', XDG_CACHE_HOME=directory)
+    assert 'ran on none of its devices' in text, text
+
+
+@case
 def no_opencl_loader(arguments):
     """The package's loader is used if the system has none."""
     loaders = [str(each) for each in pathlib.Path('/usr/lib').rglob('libOpenCL.so.1*')]
