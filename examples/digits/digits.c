@@ -17,6 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Where --data is not given. The build of Tandem defines the file's place. */
+#ifndef DIGITS_DATA
+#define DIGITS_DATA "digits.csv"
+#endif
+
 enum { EXIT_INACCURATE = 1, EXIT_USAGE = 2, EXIT_ERROR = 3, MAX_SEEDS = 16 };
 
 #define MAX_BATCH (1u << 20)
