@@ -40,6 +40,16 @@ device_job_request_make(const struct probe_options *options,
     };
 }
 
+/* Returns the reason why the device has no result, with a remedy if its time
+ * limit expired. */
+static json_t *error_text(const struct child_outcome *outcome, unsigned limit_s)
+{
+    if (outcome->end != CHILD_TIMED_OUT)
+        return json_string(outcome->message);
+    return child_text("%s; repeat it with --timeout=SECONDS, more than %u",
+                      outcome->message, limit_s);
+}
+
 /* Returns the device's result.  If the device failed, this is its partial
  * result, or an empty one, with the member "error". */
 static json_t *device_run(const struct probe_options *options,
@@ -47,25 +57,26 @@ static json_t *device_run(const struct probe_options *options,
 {
     struct device_job_request request =
         device_job_request_make(options, device);
+    const unsigned limit_s =
+        options->timeout_s > 0 ? options->timeout_s : job->limit_s;
     struct child_outcome outcome;
     struct progress progress;
-    json_t *result;
+    json_t *result, *error;
 
     progress_begin(&progress, request.name, options->verbose);
     if (job->self_test)
         self_test_job_run(&request, &progress);
     progress.expected_ns = job->expected_s * NS_PER_S;
-    child_run(job->run, &request,
-              options->timeout_s > 0 ? options->timeout_s : job->limit_s,
-              &progress, &outcome);
+    child_run(job->run, &request, limit_s, &progress, &outcome);
     progress_end(&progress);
     result = json_incref(outcome.result);
     if (result == NULL) {
         result = outcome.partial != NULL
                      ? json_incref(outcome.partial)
                      : json_pack("{s:s}", "device", request.name);
-        json_object_set_new(result, "error", json_string(outcome.message));
-        probe_complain("%s: %s", request.name, outcome.message);
+        error = error_text(&outcome, limit_s);
+        probe_complain("%s: %s", request.name, json_string_value(error));
+        json_object_set_new(result, "error", error);
     } else if (outcome.message[0] != '\0') {
         json_object_set_new(result, "warning", json_string(outcome.message));
     }

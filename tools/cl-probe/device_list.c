@@ -6,6 +6,7 @@
 
 #include "../common/device_session.h"
 #include "common/plugin_directory.h"
+#include "calibration_state.h"
 #include "child_process.h"
 #include "driver_test.h"
 
@@ -204,18 +205,31 @@ static json_t *blocked_json(struct tandem_context *context, uint32_t device)
 }
 
 /* Returns the notes of the profile, which tell how it was measured, each as
- * "KEY: TEXT". */
-static json_t *notes_json(const char *profile)
+ * "KEY: TEXT".  The member "missing" of the device has the missing parts. */
+static json_t *notes_json(const json_t *profile)
 {
-    json_t *root = profile != NULL ? json_load_file(profile, 0, NULL) : NULL;
-    json_t *notes = json_object_get(root, "notes"), *out = json_array(), *text;
+    json_t *notes = json_object_get(profile, "notes"), *out = json_array();
+    json_t *text;
     const char *key;
 
     json_object_foreach (notes, key, text)
-        json_array_append_new(
-            out, child_text("%s: %s", key, json_string_value(text)));
-    json_decref(root);
+        if (strcmp(key, "missing") != 0)
+            json_array_append_new(
+                out, child_text("%s: %s", key, json_string_value(text)));
     return out;
+}
+
+/* Adds the path of the device's profile, or null, and what its content tells
+ * about its measurement. */
+static void set_profile(json_t *out, const char *path)
+{
+    json_t *profile = path != NULL ? json_load_file(path, 0, NULL) : NULL;
+
+    json_object_set_new(out, "profile",
+                        path != NULL ? child_text("%s", path) : json_null());
+    json_object_set_new(out, "profile_notes", notes_json(profile));
+    json_object_set_new(out, "missing", calibration_missing(profile));
+    json_decref(profile);
 }
 
 static json_t *device_json(struct tandem_context *context, uint32_t device)
@@ -243,9 +257,7 @@ static json_t *device_json(struct tandem_context *context, uint32_t device)
                         duplicate_json(backend, info.duplicate_of));
     json_object_set_new(out, "calibrated", json_boolean(calibrated));
     json_object_set_new(out, "blocked", blocked_json(context, device));
-    json_object_set_new(out, "profile",
-                        profile ? child_text("%s", profile) : json_null());
-    json_object_set_new(out, "profile_notes", notes_json(profile));
+    set_profile(out, profile);
     json_object_set_new(out, "ignored_profiles",
                         refused ? child_text("%s", refused) : json_null());
     return out;

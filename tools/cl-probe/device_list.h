@@ -7,7 +7,8 @@
  *     "load_errors": [ "..." ], "backends": "cpu,opencl", "failed": false,
  *     "drivers": [ ... ] }
  *
- * "index" is the device's index in its backend.  "backends" names the plugins
+ * "index" is the device's index in its backend.  "missing" has the parts of its
+ * profile that the calibration did not finish.  "backends" names the plugins
  * that answered.  "failed" is true if a plugin crashed or hung.  "drivers"
  * (driver_test.h) is present if the OpenCL plugin was queried.  Parent only.
  */

@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "../common/text_wrap.h"
+#include "calibration_state.h"
 #include "device_list.h"
 #include "doctor.h"
 
@@ -83,8 +84,7 @@ static const char *next_step(const json_t *devices, size_t problems)
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
 
-        if (!json_is_true(json_object_get(device, "calibrated")) &&
-            json_is_null(json_object_get(device, "duplicate_of")))
+        if (calibration_is_needed(device))
             return "Next, run \"cl-probe --calibrate\", which measures the "
                    "devices, so that Tandem can choose the fastest.";
     }

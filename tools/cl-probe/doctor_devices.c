@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "../common/text_table.h"
+#include "calibration_state.h"
 #include "doctor.h"
 
 #include <stdio.h>
@@ -71,6 +72,23 @@ void check_devices(const struct doctor_facts *facts, json_t *result)
 
 /* ---- profiles ---- */
 
+/* Adds a problem if the calibration of the device ended early. */
+static void check_calibration_end(const json_t *device, json_t *result)
+{
+    const char *name = device_text(device, "name");
+    char state[CALIBRATION_STATE_BYTES], advice[400];
+
+    if (calibration_state(device) != PARTLY_CALIBRATED)
+        return;
+    snprintf(advice, sizeof advice,
+             "repeat the calibration: \"cl-probe --calibrate --device=%.48s\"; "
+             "if its time limit expires, add --timeout=SECONDS with a longer "
+             "limit",
+             name);
+    result_problem(result, advice, "%s: %s: the missing costs are guessed",
+                   name, calibration_state_text(device, state));
+}
+
 void check_profiles(const struct doctor_facts *facts, json_t *result)
 {
     const json_t *devices = json_object_get(facts->found, "devices");
@@ -81,8 +99,7 @@ void check_profiles(const struct doctor_facts *facts, json_t *result)
         const json_t *device = json_array_get(devices, i);
         const char *name = device_text(device, "name");
         const char *ignored = device_text(device, "ignored_profiles");
-        const bool calibrated =
-            json_is_true(json_object_get(device, "calibrated"));
+        const bool has_profile = calibration_state(device) != NOT_CALIBRATED;
         const size_t used = strlen(missing);
 
         if (is_duplicate(device))
@@ -95,10 +112,11 @@ void check_profiles(const struct doctor_facts *facts, json_t *result)
         if (ignored[0] != '\0')
             result_problem(result, advice, "%s: profile not used: %.900s%s",
                            name, ignored,
-                           calibrated ? "" : "; costs are guessed");
-        else if (!calibrated)
+                           has_profile ? "" : "; costs are guessed");
+        else if (!has_profile)
             snprintf(missing + used, sizeof missing - used, "%s%s",
                      used == 0 ? "" : ", ", name);
+        check_calibration_end(device, result);
     }
     if (missing[0] != '\0')
         result_not_applicable(result, "no profile yet of %s: costs are guessed",

@@ -8,6 +8,7 @@
 
 #include "../common/text_table.h"
 #include "../common/text_wrap.h"
+#include "calibration_state.h"
 #include "device_list.h"
 #include "missing_device_diagnosis.h"
 
@@ -28,14 +29,24 @@ static void line(const char *heading, const char *text)
 static void line_calibrated(const json_t *device)
 {
     const char *path = device_text(device, "profile");
-    char text[4200];
+    char missing[CALIBRATION_STATE_BYTES], text[5000];
 
-    if (json_is_true(json_object_get(device, "calibrated")))
-        snprintf(text, sizeof text, "yes%s%s%s", path[0] ? " (" : "", path,
+    switch (calibration_state(device)) {
+    case CALIBRATED:
+        snprintf(text, sizeof text, "yes%s%.4096s%s", path[0] ? " (" : "", path,
                  path[0] ? ")" : "");
-    else
+        break;
+    case PARTLY_CALIBRATED:
+        snprintf(text, sizeof text,
+                 "partly (missing: %s): the missing costs are guessed; run "
+                 "cl-probe --calibrate again (%.4096s)",
+                 calibration_missing_text(device, missing), path);
+        break;
+    default:
         snprintf(text, sizeof text,
                  "no: costs are guessed; run cl-probe --calibrate");
+        break;
+    }
     line("Calibrated", text);
 }
 
@@ -230,15 +241,13 @@ static void overview_device(const json_t *device)
     const bool is_cpu = strcmp(device_text(device, "kind"), "cpu") == 0;
     const bool is_own = strcmp(device_text(device, "backend"), "cpu") == 0;
     const char *duplicate = device_text(device, "duplicate_of");
-    const bool is_calibrated =
-        json_is_true(json_object_get(device, "calibrated"));
-    char text[1024];
+    char state[CALIBRATION_STATE_BYTES], text[1536];
 
     snprintf(text, sizeof text, "%s%s%s%s; %s%s%s%s",
              device_text(device, "description"), is_own ? "" : ", ",
              is_own ? "" : device_text(device, "platform"),
              is_cpu && !is_own ? ", on the CPU" : "",
-             is_calibrated ? "calibrated" : "not calibrated",
+             calibration_state_text(device, state),
              duplicate[0] != '\0' ? "; the same hardware as " : "", duplicate,
              json_array_size(json_object_get(device, "blocked")) > 0
                  ? "; some operators are blocked, because they are wrong"
@@ -246,17 +255,12 @@ static void overview_device(const json_t *device)
     overview_line(device_text(device, "name"), text, 12);
 }
 
-static bool all_calibrated(const json_t *devices)
+static bool any_needs_calibration(const json_t *devices)
 {
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        const json_t *device = json_array_get(devices, i);
-
-        /* --calibrate leaves duplicates out. */
-        if (json_is_false(json_object_get(device, "calibrated")) &&
-            device_text(device, "duplicate_of")[0] == '\0')
-            return false;
-    }
-    return true;
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        if (calibration_is_needed(json_array_get(devices, i)))
+            return true;
+    return false;
 }
 
 static void overview_next_steps(const json_t *devices)
@@ -270,7 +274,7 @@ static void overview_next_steps(const json_t *devices)
     if (!has_opencl)
         overview_line("cl-probe --doctor",
                       "find out why there is no OpenCL device", 24);
-    if (!all_calibrated(devices))
+    if (any_needs_calibration(devices))
         overview_line("cl-probe --calibrate",
                       "measure the devices, so that no costs are guessed "
                       "(about a minute for each; with --quick, seconds)",

@@ -515,6 +515,13 @@ TEST(profiles)
          "[]");
     expect_problem(check_profiles, "opencl: profile not used: /p: it was",
                    "--calibrate --device=opencl");
+    find("[{'name': 'opencl', 'calibrated': true,"
+         " 'missing': ['gemm', 'tuning']}]",
+         "[]");
+    expect_problem(check_profiles,
+                   "opencl: partly calibrated (missing: gemm, tuning)",
+                   "repeat the calibration: \"cl-probe --calibrate "
+                   "--device=opencl\"");
 }
 
 #define BUSY "sys/class/drm/card1/device/gpu_busy_percent"
@@ -591,7 +598,8 @@ TEST(reports)
               " 'cpu', 'duplicate_of': null}]",
               0, "not how fast it is", "--calibrate");
     report_is("[" CPU "}, {'name': 'opencl', 'backend': 'opencl', 'kind':"
-              " 'cpu'}, {'name': 'opencl:1', 'backend': 'opencl', 'kind':"
+              " 'cpu', 'duplicate_of': 'cpu'},"
+              " {'name': 'opencl:1', 'backend': 'opencl', 'kind':"
               " 'gpu', 'calibrated': true}]",
               0, "", "--explain");
     facts.affinity_cpus = 1;
