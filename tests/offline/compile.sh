@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the scripts check-* of this directory. They set `few` and `all`, the targets
-# of a short and of a full run, and define
+# of a short and of a full run, may set `part` (a short run compiles one of `part`
+# variants that a seed selects), and define
 #
 #     kernels TARGET UNIT OPTION...
 #
@@ -15,8 +16,8 @@
 #
 # which prints a pattern of the kernels that may use scratch memory.
 
-# make_units GROUP [SEED]: writes the units, with all variants for work-groups of GROUP
-# items or the subset that SEED selects.
+# make_units GROUP [SEED PART]: writes the units, with all variants for work-groups of
+# GROUP items or the subset that SEED and PART select.
 make_units() {
     work=$PWD/test-cache/${0##*/}-$1
     rm -rf "$work"
@@ -52,15 +53,15 @@ check_target() {
 
 targets=$few
 groups=256
-seed=${CONFORMANCE_SEED:-1}
+subset="${CONFORMANCE_SEED:-1} ${part:-1}"
 if test "${CONFORMANCE_LEVEL-standard}" = full; then
     targets=$all
     groups='256 64'
-    seed=
+    subset=
 fi
 failed=0
 for group in $groups; do
-    make_units "$group" $seed
+    make_units "$group" $subset
     for target in $targets; do
         check_target "$target" || failed=1
     done

@@ -47,6 +47,12 @@ void keys_free(struct keys *keys);
 bool keys_choose(struct keys *keys, uint64_t seed);
 
 /*
+ * Keeps one of `part` chosen keys of each kernel, and at least one. The others
+ * are no longer chosen. Returns false if memory runs out.
+ */
+bool keys_thin(struct keys *keys, uint32_t part);
+
+/*
  * Writes the variants of the chosen keys into the directory, with variants of
  * the same .cl file and options in one file. Prints "FILE VARIANTS OPTIONS" for
  * each file. Returns false with a line on stderr on failure.
