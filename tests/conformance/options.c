@@ -38,7 +38,8 @@ static void usage_print(void)
         "repeated\n"
         "      --exact-buffers     operands end where their buffers do\n"
         "      --filter TEXT       only cases whose name contains TEXT\n"
-        "      --exclude TEXT      no cases whose name contains TEXT\n"
+        "      --exclude TEXT      no cases whose name contains TEXT; may be "
+        "repeated\n"
         "      --random CALLS      make this number of random calls, valid and "
         "invalid,\n"
         "                          instead of the cases\n"
@@ -162,6 +163,15 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+static bool take_excluded(struct suite_options *options)
+{
+    if (options->excluded_count == SUITE_MAX_EXCLUDED)
+        return option_error("--exclude is given more than %u times",
+                            SUITE_MAX_EXCLUDED);
+    options->excluded[options->excluded_count++] = optarg;
+    return true;
+}
+
 /* Returns false with an error message if the option or its value is invalid. */
 static bool option_take(struct suite_options *options, int option)
 {
@@ -191,8 +201,7 @@ static bool option_take(struct suite_options *options, int option)
         options->filter = optarg;
         return true;
     case OPTION_EXCLUDE:
-        options->exclude = optarg;
-        return true;
+        return take_excluded(options);
     case OPTION_RANDOM:
         return take_number("random", 1, UINT64_MAX, &options->random_calls);
     case OPTION_FIRST:

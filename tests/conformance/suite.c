@@ -35,6 +35,15 @@ void suite_show_progress(struct suite *suite)
     progress_show(&suite->progress, (double)done / (double)suite->cases, step);
 }
 
+static bool name_excluded(const struct suite *suite)
+{
+    const struct suite_options *options = suite->options;
+    for (uint32_t i = 0; i < options->excluded_count; i++)
+        if (strstr(suite->name, options->excluded[i]) != NULL)
+            return true;
+    return false;
+}
+
 bool case_begin(struct suite *suite, const char *group, const char *format, ...)
 {
     va_list arguments;
@@ -47,8 +56,7 @@ bool case_begin(struct suite *suite, const char *group, const char *format, ...)
     va_end(arguments);
     if ((suite->options->filter != NULL &&
          strstr(suite->name, suite->options->filter) == NULL) ||
-        (suite->options->exclude != NULL &&
-         strstr(suite->name, suite->options->exclude) != NULL))
+        name_excluded(suite))
         return false;
     if (suite->counts_only || suite->options->list) {
         suite->listed++;

@@ -22,6 +22,7 @@
 #define SUITE_TIMEOUT_NS (300ull * 1000u * 1000u * 1000u)
 
 #define SUITE_MAX_OPTIONS 32u
+#define SUITE_MAX_EXCLUDED 16u
 
 /* When a row of a table of cases runs. */
 enum level {
@@ -35,7 +36,8 @@ struct suite_options {
     const char *plugin; /* A path. */
     const char *only;   /* The name of a group, or NULL for all groups. */
     const char *filter; /* A part of the case's name, or NULL. */
-    const char *exclude; /* A part that the name must not have, or NULL. */
+    uint32_t excluded_count; /* Parts that the name must not have. */
+    const char *excluded[SUITE_MAX_EXCLUDED];
     uint32_t device;
     uint32_t jobs; /* Processes; 0 lets the device decide. */
     uint64_t seed;
