@@ -26,14 +26,20 @@ interpreter() {
     fi
 }
 
-# has_onnxruntime PYTHON: returns true if it can import what the tests need.
-has_onnxruntime() {
-    test -n "$1" && "$1" -c 'import sys, numpy, onnx, onnxruntime
+# onnxruntime_version PYTHON: prints the version of its ONNX Runtime, if it can import
+# what the tests need.
+onnxruntime_version() {
+    test -z "$1" || "$1" -c 'import sys, numpy, onnx, onnxruntime
 version = tuple(int(n) for n in onnxruntime.__version__.split(".")[:2])
-sys.exit(version < (1, 23))' >/dev/null 2>&1
+if version < (1, 23):
+    sys.exit(1)
+print(onnxruntime.__version__)' 2>/dev/null
 }
 
-if ! has_onnxruntime "$(interpreter newest)"; then
+# The imports take half a second, so each Python is asked once.
+newest=$(onnxruntime_version "$(interpreter newest)")
+oldest=$(onnxruntime_version "$(interpreter oldest)")
+if test -z "$newest"; then
     echo "no Python with onnxruntime 1.23 and onnx: ./quickstart check installs them"
     exit 77
 fi
@@ -53,9 +59,12 @@ mkdir -p "$XDG_CACHE_HOME" "$POCL_CACHE_DIR" || exit 99
 # records a failure in $status.
 run() {
     python=$(interpreter "$1") script=$2
-    has_onnxruntime "$python" || return 0
+    case $1 in
+    newest) installed=$newest ;;
+    *) installed=$oldest ;;
+    esac
+    test -n "$installed" || return 0
     shift 2
-    echo "== $script $* ($("$python" -c \
-        'import onnxruntime; print("onnxruntime", onnxruntime.__version__)'))"
+    echo "== $script $* (onnxruntime $installed)"
     "$python" "$srcdir/tests/onnxruntime/$script" "$@" || status=1
 }
