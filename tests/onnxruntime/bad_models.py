@@ -34,7 +34,7 @@ from child_cases import Skipped, case, note  # noqa: E402
 from small_models import (BOOL, FLOAT, INT64, check_outputs, constant,  # noqa
                           expect_error, model, node, open_session, value)
 
-VARIANTS = 100  # corrupted and truncated models
+VARIANTS = 100  # corrupted models, unless --variants is given
 MAX_FLIPPED_BYTES = 8
 CHAIN = 2000  # nodes
 MEMORY_GIB = 64  # address space in tests of huge sizes
@@ -163,7 +163,7 @@ def corrupted_bytes(arguments):
     content = small_models.transformer().SerializeToString()
     generator = random.Random(arguments.seed)
     variants = []
-    for _ in range(VARIANTS):
+    for _ in range(arguments.variants):
         changed = bytearray(content)
         for _ in range(generator.randint(1, MAX_FLIPPED_BYTES)):
             changed[generator.randrange(len(changed))] ^= (
@@ -211,7 +211,8 @@ def corrupted_structure(arguments):
     """Inputs, attributes, dimensions and integers of a model are changed."""
     generator = random.Random(arguments.seed)
     _run_variants(arguments,
-                  [_structure_variant(generator) for _ in range(VARIANTS)],
+                  [_structure_variant(generator)
+                   for _ in range(arguments.variants)],
                   small_models.transformer_input(2, 5))
 
 
@@ -1268,6 +1269,10 @@ def device_fails_late_with_threads(arguments):
 def _add_arguments(parser):
     parser.add_argument('--opencl-layer', metavar='PATH',
                         help='opencl-layer.so, for devices that fail')
+    parser.add_argument('--variants', type=int, metavar='NUMBER',
+                        default=VARIANTS,
+                        help='corrupted models of each kind (default: %d)' %
+                        VARIANTS)
 
 
 if __name__ == '__main__':
