@@ -118,6 +118,11 @@ def reshape_session(arguments):
     return small_models.open_session(model, arguments.device)
 
 
+def repetitions(arguments, count):
+    """Returns the part of `count` repetitions that --percent asks for."""
+    return max(1, count * arguments.percent // 100)
+
+
 def resident_mib():
     """Returns the resident memory of this process, without freed memory that
     the C library keeps."""
@@ -156,7 +161,8 @@ def threads_run_one_session(arguments):
     """Eight threads run one session with different shapes."""
     workload = perceptron(3 * THREADS)
     session = workload.session(arguments)
-    run_threads_on([session], workload, RUNS_PER_THREAD)
+    run_threads_on([session], workload,
+                   repetitions(arguments, RUNS_PER_THREAD))
 
 
 @case
@@ -164,7 +170,8 @@ def threads_run_one_transformer(arguments):
     """As before, with more operators and more shapes than are cached."""
     workload = transformer(FORM_CACHE + 8)
     session = workload.session(arguments)
-    run_threads_on([session], workload, RUNS_PER_THREAD // 4)
+    run_threads_on([session], workload,
+                   repetitions(arguments, RUNS_PER_THREAD // 4))
 
 
 @case
@@ -238,7 +245,7 @@ def failing_runs_between_good_ones(arguments):
     x = numpy.linspace(0, 1, 12, dtype=numpy.float32)
 
     def work(number):
-        for i in range(RUNS_PER_THREAD):
+        for i in range(repetitions(arguments, RUNS_PER_THREAD)):
             rows = (number + i) % 7 + 1
             shape = numpy.array([rows, 12 // rows])
             feeds = {'x': x, 'shape': shape}
@@ -597,13 +604,14 @@ def check_repetitions(run, warm_up, count, limit, what):
 
 @case
 def memory_of_session_cycles(arguments):
-    """200 sessions are created, run and destroyed, after a warm-up of 50."""
+    """Sessions are created, run and destroyed, after a warm-up."""
     workloads = [perceptron(3), transformer(3)]
 
     def cycle(i):
         workload = workloads[i % 2]
         workload.check(workload.session(arguments), i // 2)
-    check_repetitions(cycle, WARM_UP_CYCLES, SESSION_CYCLES,
+    check_repetitions(cycle, repetitions(arguments, WARM_UP_CYCLES),
+                      repetitions(arguments, SESSION_CYCLES),
                       MAX_SESSION_GROWTH_MIB, 'sessions')
 
 
@@ -614,7 +622,8 @@ def memory_of_many_shapes(arguments):
     session = workload.session(arguments)
     shapes = len(workload.inputs)
     check_repetitions(lambda i: workload.check(session, i), 2 * shapes,
-                      6 * shapes, MAX_SHAPE_GROWTH_MIB, 'shapes')
+                      repetitions(arguments, 6 * shapes),
+                      MAX_SHAPE_GROWTH_MIB, 'shapes')
 
 
 @case
@@ -626,7 +635,8 @@ def memory_of_failed_runs(arguments):
     def fail(i):
         feeds = {'x': x, 'shape': numpy.array([3, i])}
         expect_error(lambda: session.run(None, feeds), 'node_r')
-    check_repetitions(fail, 300, 1200, MAX_SESSION_GROWTH_MIB, 'failed runs')
+    check_repetitions(fail, 300, repetitions(arguments, 1200),
+                      MAX_SESSION_GROWTH_MIB, 'failed runs')
 
 
 @case
@@ -649,5 +659,11 @@ def exit_while_kernels_compile(arguments):
         assert 'tandem-compile' not in names, names
 
 
+def _add_arguments(parser):
+    parser.add_argument('--percent', type=int, default=100, metavar='NUMBER',
+                        help='part of the repetitions in the cases about threads '
+                        'and memory (default: 100)')
+
+
 if __name__ == '__main__':
-    sys.exit(child_cases.main('lifetime', __doc__))
+    sys.exit(child_cases.main('lifetime', __doc__, _add_arguments))
