@@ -58,13 +58,16 @@ def open_cpu_session(model):
         fail(f"cannot load the model {model}: {error}")
 
 
-def open_tandem_session(arguments, file):
+def open_tandem_session(arguments, shapes, file):
     settings = {
         "device": arguments.device,
         "claim": arguments.claim,
         "precision": arguments.precision,
         "first_run": "wait",  # time the device, not the CPU that stands in for it
         "explain": file,
+        # The decision is about the shapes that will run.
+        "shapes": ";".join(f"{name}:{'x'.join(map(str, shape))}"
+                           for name, shape in shapes.items() if shape),
     }
     options = rt.SessionOptions()
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
@@ -249,7 +252,8 @@ def make_inputs(inputs, given, shapes, sizes):
 
 
 def choose_inputs(session, arguments):
-    """Returns inputs that the CPU provider can run, and the outputs of that run."""
+    """Returns inputs that the CPU provider can run, the outputs of that run, and the
+    shapes that the user has given."""
     shapes = dict(arguments.shape)
     inputs = session.get_inputs()
     ranks = {argument.name: len(argument.shape) for argument in inputs}
@@ -280,7 +284,7 @@ def choose_inputs(session, arguments):
         if argument.name not in shapes and list(shape) != argument.shape:
             print(f"input {argument.name}: {'x'.join(map(str, shape))} (chosen; --shape "
                   "changes it)")
-    return feeds, outputs
+    return feeds, outputs, shapes
 
 
 # ---- runs ----
@@ -308,8 +312,8 @@ def print_output(name, expected, actual):
 
 def run_model(arguments, file):
     reference = open_cpu_session(arguments.model)
-    feeds, expected = choose_inputs(reference, arguments)
-    session = open_tandem_session(arguments, file)
+    feeds, expected, shapes = choose_inputs(reference, arguments)
+    session = open_tandem_session(arguments, shapes, file)
     actual, first = timed_run(session, feeds)
     for output, *values in zip(session.get_outputs(), expected, actual):
         print_output(output.name, *values)
@@ -323,8 +327,8 @@ def run_model(arguments, file):
 
 
 def explain_model(arguments, file):
-    feeds, _ = choose_inputs(open_cpu_session(arguments.model), arguments)
-    session = open_tandem_session(arguments, file)
+    feeds, _, shapes = choose_inputs(open_cpu_session(arguments.model), arguments)
+    session = open_tandem_session(arguments, shapes, file)
     timed_run(session, feeds)
     return session
 

@@ -90,6 +90,12 @@ def open_dimensions_get_a_size_that_works(arguments):
 
 
 @case
+def shapes_reach_the_decision(arguments):
+    text = run(arguments, '--shape', 'index=5', '--value', 'index=0', claim='cost')
+    expect(text, 'index:5')
+
+
+@case
 def last_line_names_the_device(arguments):
     last = run(arguments, '--value', 'index=0').splitlines()[-1]
     expect(last, 'ran on ', arguments.device.split(':')[0] + ':0 (')
