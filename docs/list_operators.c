@@ -8,9 +8,14 @@
 
 #include <tandem/backend.h>
 
+#include "list_operator_classes.h"
+
+/* Columns of a line of text. */
+#define LINE_COLUMNS 88
+
 struct row {
     const char *id;
-    int number, inputs, outputs, required;
+    int number, class_number, inputs, outputs, required;
     const char *name, *op_class, *ints, *floats, *cost, *metric, *formula;
     double tolerance;
 };
@@ -20,6 +25,7 @@ struct row {
             text)                                                              \
     {.id = #ID,                                                                \
      .number = id_number,                                                      \
+     .class_number = TANDEM_CLASS_##id_class,                                  \
      .inputs = in,                                                             \
      .outputs = out,                                                           \
      .required = is_required,                                                  \
@@ -33,28 +39,76 @@ struct row {
      .tolerance = t},
 
 static const struct row rows[] = {TANDEM_OPERATORS(ROW)};
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+
+/* The classes, with their texts for the page. */
+#define CLASS_ROW(ID, id_number, name) {id_number, #ID, text_##name},
+static const struct {
+    int number;
+    const char *name, *text;
+} classes[] = {TANDEM_CLASSES(CLASS_ROW)};
+#define CLASS_COUNT (sizeof(classes) / sizeof(classes[0]))
 
 static const char introduction[] =
     "# Operators\n"
     "\n"
-    "This page lists all operators with their attributes, formulas and"
-    " tolerances.\n"
-    "`docs/list-operators` prints it from the operator table of\n"
-    "`plugin-api/tandem/backend.h`, and a test compares both. To change it,"
-    " change the\ntable and run `make operators`.\n"
+    "This page lists all operators by class, with their attributes, formulas,"
+    " inputs,\noutputs and tolerances. [Use from"
+    " C](use-from-c.md#operators-and-their-attributes)\nshows how a program"
+    " passes them.\n"
     "\n"
-    "*Class* defines the shapes and dtypes of an operator, *metric* and *t*"
-    " the maximum\ndifference from a result that is computed in float64;"
-    " `backend.h` describes them at\n`enum tandem_op_class` and"
-    " `enum tandem_metric`. *Attributes* are in the order in\nwhich they are"
-    " passed: integers in `ints`, floats (in italics) in `floats`. *Cost*"
-    " is\nthe profile's curve that predicts the time of the operator."
-    " Operators marked \\* are\noptional for a device with"
-    " `TANDEM_CAP_CORE_OPERATORS`.\n"
+    "## How to read the tables\n"
     "\n"
-    "| Name | Attributes | Formula | In, out | Class | Metric, t | Cost | No."
-    " |\n"
-    "|---|---|---|---|---|---|---|---|\n";
+    "- *Attributes* are in the order in which they are passed: integers in"
+    " `ints`, floats\n  (in italics) in `floats`. The text before a table names"
+    " the lists that follow them.\n"
+    "- *Constant* is the value of `id` in `struct tandem_op`.\n"
+    "- *In, out* are the numbers of inputs and outputs, without optional"
+    " ones.\n"
+    "- *Metric, t* is the maximum difference from a result that is computed in"
+    " float64.\n  `backend.h` defines the metrics at `enum tandem_metric`. Some"
+    " of them use s, which\n  the formula defines.\n"
+    "- *Cost* is the curve of the profile that predicts the time of the"
+    " operator.\n"
+    "- *No.* is the number of the operator in the binary interface.\n";
+
+static const char optional_mark[] =
+    "- Operators marked \\* are optional for a device with"
+    " `TANDEM_CAP_CORE_OPERATORS`.\n";
+
+static const char rules[] =
+    "\n"
+    "These rules hold for all classes:\n"
+    "\n"
+    "- A negative axis or index counts from the end. `axes` is a bit mask: bit"
+    " i is axis i.\n"
+    "- *Any dtype* is one of 1, 2, 4 or 8 bytes per element, the same for the"
+    " output. The\n  operator does not change the bits of an element.\n"
+    "- NaN propagates through every operator that computes, also through `max`,"
+    " `min`, `relu`\n  and `clip`. `argmax` and `argmin` return the first NaN."
+    " NaN need not reach a result\n  that is unspecified.\n"
+    "- A result that is called unspecified may be any number, infinity or"
+    " NaN.\n"
+    "\n"
+    "## Index\n"
+    "\n"
+    "| Class | Operators |\n"
+    "|---|---|\n";
+
+static const char table_heading[] = "\n"
+                                    "| Name | Attributes | Formula | Constant "
+                                    "| In, out | Metric, t | Cost | No."
+                                    " |\n"
+                                    "|---|---|---|---|---|---|---|---|\n";
+
+static const char maintenance[] =
+    "\n"
+    "## How this page is made\n"
+    "\n"
+    "`docs/list-operators` prints this page from the operator table of"
+    "\n`plugin-api/tandem/backend.h` and the texts of"
+    " `docs/list_operator_classes.h`, and a\ntest compares both. To change it,"
+    " change these files and run `make operators`.\n";
 
 static const char order_of_operations[] =
     "\n"
@@ -214,24 +268,104 @@ static void attributes_print(const struct row *row)
     names_print(row->floats, "*");
 }
 
+/* Returns the length of the text up to the next space or end of line outside of
+ * `code`. */
+static size_t word_length(const char *text)
+{
+    size_t length = 0;
+    int in_code = 0;
+
+    while (text[length] != '\0' && text[length] != '\n' &&
+           (text[length] != ' ' || in_code)) {
+        in_code ^= text[length] == '`';
+        length++;
+    }
+    return length;
+}
+
+/* Prints paragraphs and lists of Markdown with lines of at most LINE_COLUMNS.
+ * Each line of the text is a paragraph, or an item of a list. */
+static void paragraphs_print(const char *text)
+{
+    while (*text != '\0') {
+        const int indentation = strncmp(text, "- ", 2) == 0 ? 2 : 0;
+        size_t column = 0;
+
+        while (*text != '\n' && *text != '\0') {
+            const size_t length = word_length(text);
+
+            if (column > 0 && column + 1 + length > LINE_COLUMNS)
+                column = (size_t)printf("\n%*s", indentation, "") - 1;
+            else if (column > 0)
+                column += (size_t)printf(" ");
+            column += (size_t)printf("%.*s", (int)length, text);
+            text += length;
+            text += *text == ' ';
+        }
+        putchar('\n');
+        text += *text == '\n';
+    }
+}
+
+static void row_print(const struct row *row)
+{
+    printf("| `%s`%s | ", row->name, row->required ? "" : " \\*");
+    attributes_print(row);
+    printf(" | ");
+    text_print(row->formula);
+    printf(" | `TANDEM_OP_%s` | ", row->id);
+    if (row->inputs + row->outputs > 0)
+        printf("%d, %d", row->inputs, row->outputs);
+    printf(" | %s, %g | %s | %d |\n", row->metric, row->tolerance, row->cost,
+           row->number);
+}
+
+/* Prints a row of the index: the class, with a link, and its operators. */
+static void index_row_print(size_t number)
+{
+    const char *between = "";
+
+    printf("| [%s](#class-", classes[number].name);
+    for (const char *at = classes[number].name; *at != '\0'; at++)
+        putchar(*at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at);
+    printf(") | ");
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        if (rows[i].class_number != classes[number].number)
+            continue;
+        printf("%s`%s`", between, rows[i].name);
+        between = ", ";
+    }
+    printf(" |\n");
+}
+
+static void class_print(size_t number)
+{
+    printf("\n### Class %s\n\n", classes[number].name);
+    paragraphs_print(classes[number].text);
+    fputs(table_heading, stdout);
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (rows[i].class_number == classes[number].number)
+            row_print(&rows[i]);
+}
+
 static void page_print(void)
 {
-    fputs(introduction, stdout);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct row *row = &rows[i];
+    int has_optional = 0;
 
-        printf("| `%s`%s | ", row->name, row->required ? "" : " \\*");
-        attributes_print(row);
-        printf(" | ");
-        text_print(row->formula);
-        printf(" | ");
-        if (row->inputs + row->outputs > 0)
-            printf("%d, %d", row->inputs, row->outputs);
-        printf(" | %s | %s, %g | %s | %d |\n", row->op_class, row->metric,
-               row->tolerance, row->cost, row->number);
-    }
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        has_optional |= !rows[i].required;
+    fputs(introduction, stdout);
+    if (has_optional)
+        fputs(optional_mark, stdout);
+    fputs(rules, stdout);
+    for (size_t i = 0; i < CLASS_COUNT; i++)
+        index_row_print(i);
+    fputs("\n## Operators by class\n", stdout);
+    for (size_t i = 0; i < CLASS_COUNT; i++)
+        class_print(i);
     fputs(order_of_operations, stdout);
     fputs(tolerance_details, stdout);
+    fputs(maintenance, stdout);
 }
 
 static void golden_print(void)
@@ -248,7 +382,7 @@ static void golden_print(void)
 #define COST(ID, number, ...) puts("VALUE(TANDEM_COST_" #ID ", " #number "u)");
     TANDEM_COST_CLASSES(COST)
 #undef COST
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < ROW_COUNT; i++) {
         const struct row *row = &rows[i];
 
         printf("OPERATOR(%s, %d, \"%s\", %s, %d, %d, \"%s\", \"%s\")\n",

@@ -2,7 +2,8 @@
 # The installed documentation.
 
 noinst_PROGRAMS += %D%/list-operators
-%C%_list_operators_SOURCES = %D%/list_operators.c
+%C%_list_operators_SOURCES = %D%/list_operators.c \
+	%D%/list_operator_classes.h
 %C%_list_operators_LDADD =
 TESTS += $(docs_checks)
 
