@@ -335,8 +335,9 @@ static bool seeds_run(struct tandem_context *context,
                       i + 1 == options->seed_count ? &timed : NULL, out_worst))
             return false;
     tandem_context_set_observer(context, NULL, NULL);
-    printf("Placement: operators run in all trainings, then timed, each waited"
-           " for, in one\nmore epoch; mean us of one\n");
+    printf("Placement: where the operators ran in all trainings, and in one"
+           " more epoch, in which\neach operator is waited for and timed. Times"
+           " are means in us\n");
     tally_print(context, &runs, &timed);
     return true;
 }

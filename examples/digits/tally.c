@@ -87,8 +87,10 @@ static void cell_print(struct tandem_context *context, uint32_t op_class,
 void tally_print(struct tandem_context *context, const struct tally *runs,
                  const struct tally *timed)
 {
+    printf("  %-23s %20s %30s\n", "", "-- all trainings --",
+           "------- timed epoch -------");
     printf("  %-13s %-9s %9s %10s %9s %10s %9s\n", "operators", "device",
-           "runs", "predicted", "timed", "predicted", "measured");
+           "runs", "predicted", "runs", "predicted", "measured");
     for (uint32_t op_class = 1; op_class < TANDEM_CLASS_END; op_class++)
         for (uint32_t device = 0; device < TANDEM_MAX_DEVICES; device++)
             cell_print(context, op_class, device,
