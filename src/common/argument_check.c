@@ -12,14 +12,17 @@ static enum tandem_status check_attributes(const struct op_call *call)
     const struct tandem_op *op = call->op;
     uint32_t floats = row->floats + call->scalars;
     if (op->int_count < row->ints || (row->ints > 0 && op->ints == NULL))
-        return argument_error("%s: needs %u integer attributes (%s), got %u",
-                              row->name, row->ints, row->int_names,
-                              op->ints == NULL ? 0 : op->int_count);
+        return argument_error("%s: the length of ints is %u; expected %u or "
+                              "more (%s)",
+                              row->name, op->ints == NULL ? 0 : op->int_count,
+                              row->ints, row->int_names);
     if (op->float_count < floats || (floats > 0 && op->floats == NULL))
         return argument_error(
-            "%s: needs %u float attributes (%s%s%u scalars), got %u", row->name,
-            floats, row->float_names, row->floats > 0 ? ", " : "",
-            call->scalars, op->floats == NULL ? 0u : op->float_count);
+            "%s: the length of floats is %u; expected %u or more (%s%s%s)",
+            row->name, op->floats == NULL ? 0u : op->float_count, floats,
+            row->float_names,
+            row->floats > 0 && call->scalars > 0 ? ", " : "",
+            call->scalars > 0 ? "a value for each input that is NULL" : "");
     return check_flags(row->name, op->flags,
                        TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32);
 }
@@ -35,9 +38,10 @@ static enum tandem_status check_operands(struct op_call *call,
     if (call->input_count < row->inputs || call->input_count > most ||
         call->output_count != row->outputs)
         return argument_error(
-            "%s: expected %u%s inputs and %u outputs, got %u and %u", row->name,
-            most, class->variadic ? " or fewer" : "", row->outputs,
-            call->input_count, call->output_count);
+            "%s: the numbers of inputs and outputs are %u and %u; expected "
+            "%u%s and %u",
+            row->name, call->input_count, call->output_count, most,
+            class->variadic ? " or fewer" : "", row->outputs);
     if ((call->inputs == NULL && row->inputs > 0) || call->outputs == NULL)
         return argument_error("%s: the array of %s is NULL", row->name,
                               call->inputs == NULL ? "inputs" : "outputs");

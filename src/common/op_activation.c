@@ -32,10 +32,10 @@ enum tandem_status activation_check(const char *name,
         return TANDEM_OK;
     if (info == NULL || info->op_class != TANDEM_CLASS_UNARY)
         return last_error_set(TANDEM_UNSUPPORTED,
-                              "%s: operator number %u (%s) cannot be an "
-                              "activation; expected an operator of class unary",
-                              name, activation->op,
-                              operator_name(activation->op));
+                              "%s: %s (operator number %u) cannot be an "
+                              "activation; expected an operator of class UNARY",
+                              name, operator_name(activation->op),
+                              activation->op);
     if (activation->op == TANDEM_OP_GELU && first != 0 && first != 1)
         return argument_error("%s: activation_parameter is %g; expected 0 "
                               "(erf form of gelu) or 1 (tanh form)",

@@ -33,8 +33,9 @@ static enum tandem_status transpose_infer(const struct op_call *call,
     (void)output;
     if (op->int_count < input->rank || (input->rank > 0 && op->ints == NULL))
         return argument_error(
-            "transpose: needs %u integer attributes (perm), got %u",
-            input->rank, op->int_count);
+            "transpose: the length of ints is %u; expected %u or more (perm, "
+            "with a number for each axis)",
+            op->ints == NULL ? 0 : op->int_count, input->rank);
     out->rank = input->rank;
     for (uint32_t i = 0; i < input->rank; i++) {
         int64_t axis = op->ints[i];

@@ -13,8 +13,11 @@ static enum tandem_status check_list(const struct op_call *call, uint32_t count,
     if (call->op->int_count >= needed &&
         (needed == 0 || call->op->ints != NULL))
         return TANDEM_OK;
-    return argument_error("%s: needs %u integer attributes (with %s), got %u",
-                          call->info->name, needed, name, call->op->int_count);
+    return argument_error("%s: the length of ints is %u; expected %u or more "
+                          "(with %s)",
+                          call->info->name,
+                          call->op->ints == NULL ? 0 : call->op->int_count,
+                          needed, name);
 }
 
 static enum tandem_status tile_infer(const struct op_call *call,

@@ -25,8 +25,8 @@ static enum tandem_status check_axes(const struct op_call *call)
     if (count > RESIZE_SCALES && count != RESIZE_SCALES + rank &&
         count < RESIZE_SCALES + 3 * rank)
         return argument_error(
-            "resize: %u float attributes for rank %u; expected %u, %u with "
-            "scales, or %u with scales and roi",
+            "resize: the length of floats is %u for rank %u; expected %u, %u "
+            "with scales, or %u with scales and roi",
             count, rank, RESIZE_SCALES, RESIZE_SCALES + rank,
             RESIZE_SCALES + 3 * rank);
     for (uint32_t i = RESIZE_SCALES; i < count && i < RESIZE_SCALES + rank;

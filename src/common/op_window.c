@@ -41,9 +41,9 @@ enum tandem_status window_check_lists(const struct op_call *call,
     uint32_t count = first + lists * (input->rank - 2);
     if (call->op->int_count < count)
         return argument_error(
-            "%s: needs %u integer attributes (with %u lists of one number per "
-            "spatial axis), got %u",
-            call->info->name, count, lists, call->op->int_count);
+            "%s: the length of ints is %u; expected %u or more (with %u lists "
+            "that have a number for each spatial axis)",
+            call->info->name, call->op->int_count, count, lists);
     return TANDEM_OK;
 }
 

@@ -57,7 +57,8 @@ enum tandem_status op_check(const struct tandem_op *op,
         return gemm_is_supported(op->gemm);
     default:
         return last_error_set(TANDEM_UNSUPPORTED,
-                              "operator number %u is not supported", op->id);
+                              "the operator %s is not supported",
+                              operator_name(op->id));
     }
 }
 

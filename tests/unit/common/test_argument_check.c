@@ -65,6 +65,34 @@ static enum tandem_status check(uint32_t id, const int64_t *ints, uint32_t n,
     return status;
 }
 
+/* Messages name the attributes that are missing. */
+TEST(missing_attributes)
+{
+    const struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 1, SHAPE(4)),
+                                    y = tensor(Y, 0, TANDEM_F32, 1, SHAPE(4));
+    const struct tandem_tensor_desc *inputs[2] = {&x, NULL}, *output = &y;
+    struct tandem_op op = {.struct_size = sizeof op};
+
+    check(TANDEM_OP_SOFTMAX, NULL, 0, &x, NULL, &y);
+    ck_assert_str_eq(
+        last_error_get(),
+        "softmax: the length of ints is 0; expected 1 or more (axis)");
+    op.id = TANDEM_OP_CLIP;
+    check_op(&op, inputs, 1, &output, 1, address_range_of, NULL);
+    ck_assert_str_eq(
+        last_error_get(),
+        "clip: the length of floats is 0; expected 2 or more (min,max)");
+    op.id = TANDEM_OP_ADD;
+    check_op(&op, inputs, 2, &output, 1, address_range_of, NULL);
+    ck_assert_str_eq(last_error_get(),
+                     "add: the length of floats is 0; expected 1 or more (a "
+                     "value for each input that is NULL)");
+    check_op(&op, inputs, 1, &output, 1, address_range_of, NULL);
+    ck_assert_str_eq(last_error_get(),
+                     "add: the numbers of inputs and outputs are 1 and 1; "
+                     "expected 2 and 1");
+}
+
 TEST(table_is_consistent)
 {
     const struct operator_info *row;
