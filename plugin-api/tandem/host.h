@@ -33,7 +33,7 @@
  *              tensor whose host memory it may still write returns it forever.
  *              Waits inside the plugin's alloc and upload have the plugin's
  *              limit (blocking_timeout_ms in backend.h; see
- *              docs/troubleshooting.md).
+ *              docs/plugin-abi.md).
  *   Errors     As in backend.h: a status, and a message for the calling thread
  *              (tandem_last_error).  A call that returns an error has changed
  *              nothing and started no work.  If work fails after its call

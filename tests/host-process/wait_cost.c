@@ -272,7 +272,7 @@ static struct wait_layer_counts counts_get(void)
  * If the driver's wait sleeps, it is called once or twice, with a query before
  * or after. If it is a busy loop, it is not called, but the event is queried:
  * continuously for 100 us, which is at most some thousand times, and then
- * between sleeps of 10 us to 0.5 ms (docs/use-from-c.md). Polling without
+ * between sleeps of 10 us to 0.5 ms (docs/plugin-abi.md). Polling without
  * sleeps would exceed this number within some milliseconds.
  */
 static bool counts_are_acceptable(struct wait_layer_counts counts, double wall)
