@@ -4,8 +4,8 @@
  *
  * Writes the kernel variants that the OpenCL plugin builds for work-groups of
  * this size (default 256). The size is a power of two and at least 32, below
- * which there are fewer kernels. With a seed, writes a random subset; with PART,
- * one of PART variants of each kernel in this subset.
+ * which there are fewer kernels. With a seed, writes a random subset; with
+ * PART, one of PART variants of each kernel in this subset.
  */
 #include <stdio.h>
 #include <stdlib.h>
