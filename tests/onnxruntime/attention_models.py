@@ -377,12 +377,16 @@ def main():
     provider.add_device_argument(parser)
     parser.add_argument('--only', default='', metavar='TEXT',
                         help='run only the cases whose name contains TEXT')
+    parser.add_argument('--optimize', choices=('yes', 'no', 'both'),
+                        default='both',
+                        help="with ONNX Runtime's graph optimizations")
     arguments = parser.parse_args()
     print('%s, device %s' % (provider.versions(), arguments.device))
     keep_device_open(arguments.device)
+    optimize_values = {'yes': [True], 'no': [False], 'both': [True, False]}
     results = [run_case(name, arguments.device, optimize)
                for name in CASES if arguments.only in name
-               for optimize in (True, False)]
+               for optimize in optimize_values[arguments.optimize]]
     print('%d passed, %d failed, 0 skipped' % (sum(results),
                                                results.count(False)))
     return 0 if results and all(results) else 1
