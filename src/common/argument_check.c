@@ -20,8 +20,7 @@ static enum tandem_status check_attributes(const struct op_call *call)
         return argument_error(
             "%s: the length of floats is %u; expected %u or more (%s%s%s)",
             row->name, op->floats == NULL ? 0u : op->float_count, floats,
-            row->float_names,
-            row->floats > 0 && call->scalars > 0 ? ", " : "",
+            row->float_names, row->floats > 0 && call->scalars > 0 ? ", " : "",
             call->scalars > 0 ? "a value for each input that is NULL" : "");
     return check_flags(row->name, op->flags,
                        TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32);
