@@ -8,9 +8,12 @@
 #include "../common/device_session.h"
 #include "../common/op_case.h"
 #include "../common/text_table.h"
+#include "../common/text_wrap.h"
 #include "child_process.h"
 #include "device_list.h"
 #include "explain.h"
+
+#include "common/operator_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +143,63 @@ static json_t *candidate_json(struct question *q,
         candidate->compile_ns, "predicted_ns", candidate->predicted_ns);
 }
 
+/* Returns the operands as an array of texts such as "f32 4096x1000". */
+static json_t *operands_json(const struct tandem_tensor_desc *operands,
+                             uint32_t count)
+{
+    json_t *out = json_array();
+    char shape[SHAPE_TEXT_BYTES];
+
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(
+            out,
+            child_text("%s %s", dtype_name(operands[i].dtype),
+                       shape_text(shape, operands[i].rank, operands[i].shape)));
+    return out;
+}
+
+/* Appends texts such as "axis 1" to the array.  `names`, separated by commas,
+ * belong to the first values.  The values after the first `named` are lists,
+ * for example "repeats (2 1)", or "lists (3 3 2 2)" if they have no name. */
+static void attributes_append(json_t *out, const char *names, uint32_t named,
+                              const double *values, uint32_t count)
+{
+    char list[512] = "";
+
+    for (uint32_t i = 0; i < count; i++) {
+        const size_t length = strcspn(names, ","), used = strlen(list);
+        const bool is_mask = length == 4 && strncmp(names, "axes", length) == 0;
+
+        if (i >= named) {
+            snprintf(list + used, sizeof list - used, "%s%.10g",
+                     i == named ? "" : " ", values[i]);
+            continue;
+        }
+        json_array_append_new(out,
+                              child_text("%.*s%s %.10g", (int)length, names,
+                                         is_mask ? " (mask)" : "", values[i]));
+        names += length + (names[length] == ',');
+    }
+    if (list[0] != '\0')
+        json_array_append_new(
+            out, child_text("%s (%s)", *names ? names : "lists", list));
+}
+
+/* Returns the attributes as an array of texts, integers first. */
+static json_t *attributes_json(const struct op_case *c)
+{
+    const struct operator_info *row = operator_lookup(c->op.id);
+    double ints[TANDEM_MAX_ATTRIBUTES];
+    json_t *out = json_array();
+
+    for (uint32_t i = 0; i < c->op.int_count; i++)
+        ints[i] = (double)c->ints[i];
+    attributes_append(out, row->int_names, row->ints, ints, c->op.int_count);
+    attributes_append(out, row->float_names, row->floats, c->floats,
+                      c->op.float_count);
+    return out;
+}
+
 static json_t *explanation_json(struct question *q,
                                 const struct tandem_explanation *e)
 {
@@ -150,8 +210,11 @@ static json_t *explanation_json(struct question *q,
 
     for (uint32_t i = 0; i < e->candidate_count; i++)
         json_array_append_new(candidates, candidate_json(q, &e->candidates[i]));
-    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:s?, s:b, s:o}", "op",
-                     q->options->op, "shape", q->options->shape, "resident",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:s, s:f, s:f, s:s?, s:b, s:o}",
+                     "op", q->options->op, "shape", q->options->shape, "inputs",
+                     operands_json(q->c.in, q->c.inputs), "outputs",
+                     operands_json(q->c.out, q->c.outputs), "attributes",
+                     attributes_json(&q->c), "resident",
                      q->options->resident ? q->options->resident : "host",
                      "elements", e->elements, "bytes", e->bytes, "chosen",
                      found ? chosen : NULL, "forced", e->forced != 0,
@@ -213,6 +276,25 @@ static void row_candidate(struct table *table, const json_t *answer,
                    : "guessed");
 }
 
+/* Prints a line with the texts.  Prints nothing if the array is empty. */
+static void print_texts(const char *heading, const json_t *texts)
+{
+    char line[1024];
+    const size_t indentation = strlen(heading);
+
+    if (json_array_size(texts) == 0)
+        return;
+    line[0] = '\0';
+    for (size_t i = 0; i < json_array_size(texts); i++) {
+        const size_t used = strlen(line);
+
+        snprintf(line + used, sizeof line - used, "%s%s", i == 0 ? "" : ", ",
+                 json_string_value(json_array_get(texts, i)));
+    }
+    printf("%s", heading);
+    text_wrap(stdout, line, indentation, indentation, output_columns(stdout));
+}
+
 static void print_answer(const struct probe_options *options,
                          const json_t *answer)
 {
@@ -223,11 +305,15 @@ static void print_answer(const struct probe_options *options,
     struct table table = {0};
     char text[TEXT_BYTES];
 
-    printf("%s of %s, %s read and written, data on %s%s\n\n",
+    printf("%s of %s, %s read and written, data on %s%s\n",
            device_text(answer, "op"), device_text(answer, "shape"),
            text_bytes(text, device_number(answer, "bytes")),
            strcmp(device_text(answer, "resident"), "host") == 0 ? "the " : "",
            device_text(answer, "resident"));
+    print_texts("  inputs:     ", json_object_get(answer, "inputs"));
+    print_texts("  outputs:    ", json_object_get(answer, "outputs"));
+    print_texts("  attributes: ", json_object_get(answer, "attributes"));
+    printf("\n");
     table_heading(&table, headings);
     for (size_t i = 0; i < json_array_size(candidates); i++)
         row_candidate(&table, answer, json_array_get(candidates, i));
