@@ -340,15 +340,14 @@ def describe_devices(session, report):
     """Returns a line that says on which devices the model's operators ran."""
     steps = collections.Counter(
         re.findall(r"^  \S+ +([a-z]+:[0-9]+) ", report, re.MULTILINE))
-    nodes, taken = "", 0
+    nodes = ""
     # ONNX Runtime tells the number of nodes from version 1.24 on.
     if hasattr(session, "get_provider_graph_assignment_info"):
         counts = collections.Counter()
         for part in session.get_provider_graph_assignment_info():
             counts[part.ep_name] += len(part.get_nodes())
-        taken = counts[get_ep_name()]
-        nodes = f" ({taken} of {sum(counts.values())} nodes)"
-    if not steps and taken:
+        nodes = f" ({counts[get_ep_name()]} of {sum(counts.values())} nodes)"
+    if not steps and re.search("^[0-9]+ nodes from .*: taken", report, re.MULTILINE):
         return (f"Tandem{nodes} ran on none of its devices: the messages of ONNX "
                 "Runtime say what failed")
     if not steps:
