@@ -581,13 +581,17 @@ def fork_while_threads_run(arguments):
 
 # ---- memory ----
 
-def check_repetitions(run, warm_up, count, limit, what):
+def check_repetitions(arguments, run, warm_up, count, limit, what):
     """Calls run(0), run(1)... and checks how the memory grows after the
     warm-up.
+
+    With fewer repetitions (--percent), the limit is lower in the same proportion.
 
     If it grows too much, it is measured once more: a heap that threads share
     may take more calls to reach its size, but a leak continues.
     """
+    count = repetitions(arguments, count)
+    limit *= arguments.percent / 100
     for i in range(warm_up):
         run(i)
     before = resident_mib()
@@ -604,14 +608,13 @@ def check_repetitions(run, warm_up, count, limit, what):
 
 @case
 def memory_of_session_cycles(arguments):
-    """Sessions are created, run and destroyed, after a warm-up."""
+    """Up to 200 sessions are created, run and destroyed, after a warm-up of 50."""
     workloads = [perceptron(3), transformer(3)]
 
     def cycle(i):
         workload = workloads[i % 2]
         workload.check(workload.session(arguments), i // 2)
-    check_repetitions(cycle, repetitions(arguments, WARM_UP_CYCLES),
-                      repetitions(arguments, SESSION_CYCLES),
+    check_repetitions(arguments, cycle, WARM_UP_CYCLES, SESSION_CYCLES,
                       MAX_SESSION_GROWTH_MIB, 'sessions')
 
 
@@ -621,9 +624,8 @@ def memory_of_many_shapes(arguments):
     workload = transformer(FORM_CACHE + 28)
     session = workload.session(arguments)
     shapes = len(workload.inputs)
-    check_repetitions(lambda i: workload.check(session, i), 2 * shapes,
-                      repetitions(arguments, 6 * shapes),
-                      MAX_SHAPE_GROWTH_MIB, 'shapes')
+    check_repetitions(arguments, lambda i: workload.check(session, i),
+                      2 * shapes, 6 * shapes, MAX_SHAPE_GROWTH_MIB, 'shapes')
 
 
 @case
@@ -635,8 +637,8 @@ def memory_of_failed_runs(arguments):
     def fail(i):
         feeds = {'x': x, 'shape': numpy.array([3, i])}
         expect_error(lambda: session.run(None, feeds), 'node_r')
-    check_repetitions(fail, 300, repetitions(arguments, 1200),
-                      MAX_SESSION_GROWTH_MIB, 'failed runs')
+    check_repetitions(arguments, fail, 300, 1200, MAX_SESSION_GROWTH_MIB,
+                      'failed runs')
 
 
 @case
