@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Where --data is not given. The build of Tandem defines the file's place. */
+/* The file that is read without --data. The build of Tandem defines its path. */
 #ifndef DIGITS_DATA
 #define DIGITS_DATA "digits.csv"
 #endif
