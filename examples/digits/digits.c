@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The file that is read without --data. The build of Tandem defines its path. */
+/* The file that is read without --data. Tandem's build defines its path. */
 #ifndef DIGITS_DATA
 #define DIGITS_DATA "digits.csv"
 #endif
