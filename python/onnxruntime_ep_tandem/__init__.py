@@ -13,8 +13,9 @@
 `python -m onnxruntime_ep_tandem --help` lists the commands.
 """
 
-from .files import use_opencl_loader as _use_opencl_loader
+from .files import choose_openblas_kernels as _choose_openblas_kernels
 from .files import provider_library as _provider_library
+from .files import use_opencl_loader as _use_opencl_loader
 
 __all__ = ["get_ep_name", "get_ep_names", "get_library_path"]
 
@@ -23,9 +24,12 @@ def get_library_path():
     """Returns the absolute path of the provider library.
 
     If the system has no OpenCL loader, loads the one of this package, so that the
-    provider finds it.
+    provider finds it.  Loads the package's OpenBLAS with the kernels that suit the
+    processor, unless OPENBLAS_CORETYPE names others.  For this, it sets this variable
+    for a moment.
     """
     _use_opencl_loader()
+    _choose_openblas_kernels(child=False)
     return str(_provider_library())
 
 

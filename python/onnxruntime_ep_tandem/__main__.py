@@ -24,6 +24,7 @@ def run_cl_probe(arguments=None):
     try:
         program = str(files.cl_probe())
         files.use_opencl_loader()
+        files.choose_openblas_kernels(child=True)
         os.execv(program, [program, *(sys.argv[1:] if arguments is None else arguments)])
     except OSError as error:
         errors.fail(f"cannot run cl-probe: {error}")

@@ -9,11 +9,22 @@ library is used, which pkg-config finds, and the program cl-probe in PATH.
 import ctypes
 import os
 import pathlib
+import platform
+import re
 import shutil
 import subprocess
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 _OPENCL_LOADER = _PACKAGE / "lib" / "opencl-loader" / "libOpenCL.so.1"
+_COPIED_LIBRARIES = _PACKAGE.parent / "onnxruntime_ep_tandem.libs"  # by auditwheel
+
+_OPENBLAS_VARIABLE = "OPENBLAS_CORETYPE"
+# OpenBLAS's kernels, and the flags in /proc/cpuinfo of processors that can run them;
+# the fastest first.
+_OPENBLAS_KERNELS = {
+    "SkylakeX": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "Haswell": {"avx2", "fma"},
+}
 
 
 def _installed_library():
@@ -65,3 +76,39 @@ def use_opencl_loader():
         ctypes.CDLL(str(_OPENCL_LOADER))
         paths = [os.environ.get("LD_LIBRARY_PATH"), str(_OPENCL_LOADER.parent)]
         os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, paths))
+
+
+def _openblas_kernels():
+    """Returns the kernels that suit the processor, or None if OpenBLAS should choose."""
+    if platform.machine() != "x86_64" or _OPENBLAS_VARIABLE in os.environ:
+        return None
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text("utf-8", "replace")
+    except OSError:
+        return None
+    found = re.search("^flags.*", text, re.MULTILINE)
+    flags = set(found[0].split()) if found else set()
+    return next((name for name, needed in _OPENBLAS_KERNELS.items()
+                 if needed <= flags), None)
+
+
+def choose_openblas_kernels(child):
+    """Makes the package's OpenBLAS use the kernels that suit the processor.
+
+    On a processor that is newer than it, OpenBLAS uses kernels for SSE, which multiply
+    about seven times slower.  It reads the name of better ones from the environment when
+    it is loaded.  child: leave the name there for a child process; otherwise OpenBLAS is
+    loaded now, and the environment is then as before.
+    """
+    libraries = list(_COPIED_LIBRARIES.glob("libopenblas*.so*"))
+    kernels = _openblas_kernels()
+    if not libraries or kernels is None:
+        return
+    os.environ[_OPENBLAS_VARIABLE] = kernels
+    if child:
+        return
+    try:
+        ctypes.CDLL(str(libraries[0]))
+    except OSError:
+        pass  # Registering the provider reports it.
+    del os.environ[_OPENBLAS_VARIABLE]

@@ -64,11 +64,20 @@ session.run(None, feeds)
 print("parent ran", flush=True)
 '''
 
+OPENBLAS_IN_THE_PROCESS = '''
+import ctypes, glob, os, onnxruntime_ep_tandem as tandem
+package = os.path.dirname(tandem.__file__)
+tandem.get_library_path()
+name = ctypes.CDLL(glob.glob(package + ".libs/libopenblas*")[0]).openblas_get_corename
+name.restype = ctypes.c_char_p
+print(name().decode(), os.environ.get("OPENBLAS_CORETYPE"))
+'''
+
 
 def environment(path, **changes):
     """Returns an environment without variables of Tandem.  `path` is PYTHONPATH."""
     result = {name: value for name, value in os.environ.items()
-              if not name.startswith(('TANDEM_', 'PYTHON', 'LD_'))}
+              if not name.startswith(('TANDEM_', 'PYTHON', 'LD_', 'OPENBLAS_CORETYPE'))}
     result.update(PYTHONPATH=str(path), PYTHONDONTWRITEBYTECODE='1', **changes)
     return result
 
@@ -187,13 +196,22 @@ def operators_are_verified(arguments):
 
 @case
 def simd_level_is_the_processors(arguments):
-    """A compiler without CPU detection makes a plugin that uses generic code."""
+    """A compiler without CPU detection makes a plugin that uses generic code, and an
+    OpenBLAS that does not know the processor uses SSE."""
     with open('/proc/cpuinfo', encoding='ascii', errors='replace') as file:
         flags = set(re.search('flags.*', file.read())[0].split())
-    text = call(site_of(arguments), command('devices', '--list', '--device=cpu'))
-    for flag, name in (('avx512f', 'avx512'), ('avx2', 'avx2')):
+    site = site_of(arguments)
+    text = call(site, command('devices', '--list', '--device=cpu'))
+    loaded = call(site, ['-c', OPENBLAS_IN_THE_PROCESS])
+    for flag, name, kernels in (('avx512vl', 'avx512', 'SkylakeX'),
+                                ('avx2', 'avx2', 'Haswell')):
         if flag in flags:
             assert re.search('(?i)extensions.*' + name, text), text
+            assert 'openblas:' + kernels in text, text
+            assert loaded == kernels + ' None\n', loaded
+            text = call(site, command('devices', '--list', '--device=cpu'),
+                        OPENBLAS_CORETYPE='Nehalem')
+            assert 'openblas:Nehalem' in text, text
             return
     raise Skipped('this processor has no AVX2')
 
