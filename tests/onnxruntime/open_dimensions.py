@@ -412,9 +412,31 @@ def unsupported_nodes(arguments):
                    [('w', weights(1024, 1024) / 1024)])
     text = check_taken(
         tested, [{'x': weights(1, 64, 1024)}],
-        'node "log" is left to ONNX Runtime: LogSoftmax: no device except '
-        'the CPU supports it', 'node "mean" is left to ONNX Runtime: Reduce')
+        'node "log" is left to ONNX Runtime: simulated:0 does not support '
+        'LogSoftmax', 'node "mean" is left to ONNX Runtime: simulated:0 ')
     assert text.count(': taken:') == 3, text
+
+
+@case
+def no_device_to_compare(arguments):
+    """The report says why claim=cost leaves a large product to ONNX Runtime."""
+    product = helper.make_node('MatMul', ['x', 'w'], ['y'])
+    tested = model([product], [('x', FLOAT, [2048, 2048])], 'y',
+                   [('w', weights(2048, 2048))])
+
+    def check(device, *texts):
+        _, text = report(tested, device=device)
+        for each in texts + ('1 node', 'left to ONNX Runtime'):
+            assert each in text, (each, text)
+    check('cpu', 'claim=cost takes no nodes for the device cpu; claim=all')
+    os.environ.update(TANDEM_BACKENDS='cpu')  # each context reads it
+    # The CPU has a profile.
+    check('auto', 'there is no GPU (cl-probe --doctor says why); claim=all')
+    os.environ.update(TANDEM_BACKENDS='cpu,opencl', XDG_CACHE_HOME='/nonexistent')
+    check('opencl', 'opencl:0 is not a GPU and was not measured', 'claim=all')
+    check('auto', 'there is no GPU')
+    os.environ.update(TANDEM_BACKENDS='cpu,simulated', TANDEM_SIM_OPEN='5')
+    check('simulated', 'no time can be predicted for simulated:0; claim=all')
 
 
 @case

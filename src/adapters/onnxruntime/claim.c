@@ -288,6 +288,7 @@ static bool group_predict(struct runtime *runtime,
 {
     bool *impossible = calloc(group->count + 1, sizeof(bool));
     struct graph part = {.nodes = NULL};
+    char device[DEVICE_LABEL_BYTES];
     bool split = false;
 
     group->cost = no_cost;
@@ -308,10 +309,11 @@ static bool group_predict(struct runtime *runtime,
 
         if (!impossible[i])
             continue;
-        if (group->cost.partial_device != TANDEM_ANY_DEVICE)
+        if (group->cost.partial_device != TANDEM_ANY_DEVICE) {
+            device_label(runtime->context, group->cost.partial_device, device);
             snprintf(group->cost.reason, sizeof(group->cost.reason),
-                     "%.100s: no device except the CPU supports it",
-                     node->type);
+                     "%s does not support %.100s", device, node->type);
+        }
         report_write(runtime, options,
                      "node \"%s\" is left to ONNX Runtime: %s", node->name,
                      group->cost.reason);
@@ -330,8 +332,8 @@ static bool group_is_wanted(struct runtime *runtime,
 {
     const char *first = graph->nodes[group->nodes[0]].name;
     const struct form_cost *cost = &group->cost;
-    const char *backend = "?", *separator;
-    uint32_t number = 0;
+    char device[DEVICE_LABEL_BYTES];
+    const char *separator;
     bool wanted;
 
     if (options->claim == CLAIM_ALL) {
@@ -351,14 +353,12 @@ static bool group_is_wanted(struct runtime *runtime,
         return false;
     }
     wanted = cost->device_ns < cost->cpu_ns;
-    if (tandem_device_name(runtime->context, cost->device, &backend, &number) !=
-        TANDEM_OK)
-        backend = "?";
+    device_label(runtime->context, cost->device, device);
     report_write(runtime, options,
                  "%" PRIu32 " nodes from \"%s\": %s: predicted %.0f us on "
-                 "%s:%" PRIu32 " with transfers%s, %.0f us on the CPU%s%s",
+                 "%s with transfers%s, %.0f us on the CPU%s%s",
                  group->count, first, wanted ? "taken" : "left to ONNX Runtime",
-                 cost->device_ns / 1e3, backend, number,
+                 cost->device_ns / 1e3, device,
                  cost->is_default ? " (default costs; run cl-probe --calibrate)"
                                   : "",
                  cost->cpu_ns / 1e3, separator, group->assumed);

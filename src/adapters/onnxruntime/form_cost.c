@@ -4,6 +4,7 @@
 
 #include "adapters/onnxruntime/form_cost.h"
 #include "adapters/onnxruntime/execution.h"
+#include "adapters/onnxruntime/runtime.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -153,6 +154,56 @@ static uint32_t comparable_devices(struct tandem_context *context,
     return measured_gpus != 0 ? measured : measured | gpus;
 }
 
+/* Returns the first GPU, or TANDEM_ANY_DEVICE. */
+static uint32_t gpu_find(struct tandem_context *context)
+{
+    for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {
+        struct tandem_device_info info = {.struct_size = sizeof(info)};
+
+        if (tandem_device_describe(context, i, &info) == TANDEM_OK &&
+            info.kind == TANDEM_DEVICE_GPU)
+            return i;
+    }
+    return TANDEM_ANY_DEVICE;
+}
+
+/* Writes to out->reason why no device can be compared with the CPU. */
+static void reason_write(struct tandem_context *context,
+                         const struct provider_options *options,
+                         const struct device_times *times,
+                         struct form_cost *out)
+{
+    const uint32_t device = out->partial_device != TANDEM_ANY_DEVICE
+                                ? out->partial_device
+                            : options->device != TANDEM_ANY_DEVICE
+                                ? options->device
+                                : gpu_find(context);
+    char label[DEVICE_LABEL_BYTES];
+
+    device_label(context, device, label);
+    if (out->partial_device != TANDEM_ANY_DEVICE)
+        snprintf(out->reason, sizeof(out->reason),
+                 "%s does not support all of its operators", label);
+    else if (device == TANDEM_ANY_DEVICE)
+        snprintf(out->reason, sizeof(out->reason),
+                 "there is no GPU (cl-probe --doctor says why); claim=all "
+                 "takes the nodes anyway");
+    else if (device == times->cpu)
+        snprintf(out->reason, sizeof(out->reason),
+                 "claim=cost takes no nodes for the device cpu; claim=all "
+                 "takes them");
+    else if (isinf(times->ns[device]))
+        snprintf(out->reason, sizeof(out->reason),
+                 "no time can be predicted for %s; claim=all takes the nodes "
+                 "anyway",
+                 label);
+    else
+        snprintf(out->reason, sizeof(out->reason),
+                 "%s is not a GPU and was not measured, so claim=cost does not "
+                 "use it; claim=all takes the nodes anyway",
+                 label);
+}
+
 /* Compares the devices. */
 static void choose(struct tandem_context *context,
                    const struct provider_options *options,
@@ -184,13 +235,8 @@ static void choose(struct tandem_context *context,
     }
     if (out->device != TANDEM_ANY_DEVICE)
         out->partial_device = TANDEM_ANY_DEVICE;
-    else if (out->partial_device != TANDEM_ANY_DEVICE)
-        snprintf(out->reason, sizeof(out->reason),
-                 "no device except the CPU supports all of its operators");
     else
-        snprintf(out->reason, sizeof(out->reason),
-                 "no GPU, and no other device with measured costs, runs all of "
-                 "its operators");
+        reason_write(context, options, times, out);
 }
 
 void form_cost_predict(struct tandem_context *context,

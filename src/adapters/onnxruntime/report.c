@@ -5,7 +5,6 @@
 #include "adapters/onnxruntime/report.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,20 +41,18 @@ void report_step(struct runtime *runtime,
     struct tandem_explanation explanation = {.struct_size =
                                                  sizeof(explanation)};
     const struct tandem_op_info *op = tandem_op_by_id(step->op);
-    const char *backend = "?";
-    uint32_t index = 0;
+    char device[DEVICE_LABEL_BYTES];
     double ns = 0;
 
-    if (tandem_explain_last(runtime->context, &explanation) != TANDEM_OK ||
-        tandem_device_name(runtime->context, explanation.chosen, &backend,
-                           &index) != TANDEM_OK)
+    if (tandem_explain_last(runtime->context, &explanation) != TANDEM_OK)
         return;
+    device_label(runtime->context, explanation.chosen, device);
     for (uint32_t i = 0; i < explanation.candidate_count; i++) {
         if (explanation.candidates[i].device == explanation.chosen)
             ns = explanation.candidates[i].predicted_ns;
     }
     report_write(runtime, options,
-                 "  %-18s %s:%" PRIu32 " %9.1f us  %-22s %.60s",
-                 op != NULL ? op->name : "?", backend, index, ns / 1e3,
+                 "  %-18s %-9s %9.1f us  %-22s %.60s",
+                 op != NULL ? op->name : "?", device, ns / 1e3,
                  step->node->type, step->node->name);
 }

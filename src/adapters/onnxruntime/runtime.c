@@ -4,6 +4,7 @@
 
 #include "adapters/onnxruntime/runtime.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -26,6 +27,17 @@ void runtime_finish(struct runtime *runtime)
     runtime->context = NULL;
     pthread_mutex_destroy(&runtime->files.mutex);
     pthread_mutex_destroy(&runtime->mutex);
+}
+
+void device_label(struct tandem_context *context, uint32_t device,
+                  char out[DEVICE_LABEL_BYTES])
+{
+    const char *backend;
+    uint32_t number;
+
+    snprintf(out, DEVICE_LABEL_BYTES, "?");
+    if (tandem_device_name(context, device, &backend, &number) == TANDEM_OK)
+        snprintf(out, DEVICE_LABEL_BYTES, "%.40s:%" PRIu32, backend, number);
 }
 
 void log_write(const struct runtime *runtime, const struct OrtLogger *logger,

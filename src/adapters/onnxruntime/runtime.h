@@ -43,6 +43,12 @@ enum tandem_status runtime_open(struct runtime *runtime);
  * while a driver compiles would crash in some drivers. */
 void runtime_close(struct runtime *runtime);
 
+#define DEVICE_LABEL_BYTES 64u
+/* Writes the name of a device, such as "opencl:0", or "?" if there is no such
+ * device. */
+void device_label(struct tandem_context *context, uint32_t device,
+                  char out[DEVICE_LABEL_BYTES]);
+
 /* Sends a message to a logger of ONNX Runtime. */
 void log_write(const struct runtime *runtime, const struct OrtLogger *logger,
                enum ort_logging_level level, const char *format, ...)
