@@ -6,6 +6,9 @@
  *     icd-FAULT-PLACE.so  FAULT: crash, abort, exit, hang or stop (SIGSTOP)
  *                         PLACE: load, platforms or devices
  *     icd-pair-*.so       aborts if another of these was loaded before
+ *     icd-alone.so        acts as the driver in the library ICD_DRIVER, but
+ *                         has no platform unless OCL_ICD_FILENAMES is set, as
+ *                         cl-probe sets it to test one driver
  *     any other name      works
  *
  * Before it hangs, it creates the file that ICD_REACHED names.
@@ -126,9 +129,36 @@ static cl_int platform_ids(cl_uint room, cl_platform_id *platforms,
     return CL_SUCCESS;
 }
 
+static cl_int no_platform_ids(cl_uint room, cl_platform_id *platforms,
+                              cl_uint *out_count)
+{
+    (void)room;
+    (void)platforms;
+    if (out_count != NULL)
+        *out_count = 0;
+    return CL_PLATFORM_NOT_FOUND_KHR;
+}
+
+/* Returns a function of the driver that ICD_DRIVER names. */
+static void *driver_function(const char *name)
+{
+    const char *library = getenv("ICD_DRIVER");
+    void *driver = dlopen(library != NULL ? library : "", RTLD_NOW);
+    void *(*address)(const char *name) = NULL;
+
+    if (driver != NULL)
+        *(void **)&address = dlsym(driver, "clGetExtensionFunctionAddress");
+    return address != NULL ? address(name) : NULL;
+}
+
 __attribute__((visibility("default"))) void *
 clGetExtensionFunctionAddress(const char *name)
 {
+    if (strncmp(own_name(), "alone", 5) == 0)
+        return strcmp(name, "clIcdGetPlatformIDsKHR") == 0 &&
+                       getenv("OCL_ICD_FILENAMES") == NULL
+                   ? (void *)no_platform_ids
+                   : driver_function(name);
     if (strcmp(name, "clIcdGetPlatformIDsKHR") == 0)
         return (void *)platform_ids;
     if (strcmp(name, "clGetPlatformInfo") == 0)

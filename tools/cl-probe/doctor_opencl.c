@@ -52,7 +52,7 @@ static void check_gpu_drivers(const struct doctor_facts *facts, json_t *result)
         return;
     for (size_t i = 0; i < devices.gl_pathc; i++) {
         if (!gpu_diagnose(devices.gl_pathv[i], &diagnosis) ||
-            diagnosis.registered)
+            diagnosis.driver_file[0] != '\0')
             continue;
         snprintf(advice, sizeof advice, "install the driver: %s",
                  diagnosis.advice);
@@ -90,6 +90,46 @@ void check_registered_drivers(const struct doctor_facts *facts, json_t *result)
 }
 
 /* ---- the drivers' libraries ---- */
+
+/* Returns true if the .icd file names the driver of a GPU of this machine. */
+static bool is_gpu_driver(const struct doctor_facts *facts, const char *file)
+{
+    struct diagnosis diagnosis;
+    char pattern[PATH_MAX];
+    bool found = false;
+    glob_t devices;
+
+    snprintf(pattern, sizeof pattern, "%s/sys/bus/pci/devices/*", facts->root);
+    if (glob(pattern, 0, NULL, &devices) != 0)
+        return false;
+    for (size_t i = 0; i < devices.gl_pathc && !found; i++)
+        found = gpu_diagnose(devices.gl_pathv[i], &diagnosis) &&
+                strcmp(diagnosis.driver_file, file) == 0;
+    globfree(&devices);
+    return found;
+}
+
+/* Reports the drivers that offer no device, if no driver works, or if such a
+ * driver is that of a GPU of this machine and no OpenCL GPU was found. */
+static void check_empty_drivers(const struct doctor_facts *facts,
+                                json_t *result, bool any_works)
+{
+    const json_t *drivers = json_object_get(facts->found, "drivers");
+    const bool has_gpu = has_opencl_device(facts, true);
+
+    for (size_t i = 0; i < json_array_size(drivers); i++) {
+        const json_t *driver = json_array_get(drivers, i);
+        const char *file = device_text(driver, "file");
+
+        if (strcmp(device_text(driver, "state"), "empty") == 0 &&
+            (!any_works || (!has_gpu && is_gpu_driver(facts, file))))
+            result_problem(result,
+                           "install the driver of your GPU; see also the lines "
+                           "on device files and on containers",
+                           "%.300s: %.600s", file,
+                           device_text(driver, "message"));
+    }
+}
 
 /* Returns what to do about a driver in this state, or NULL if the state is not
  * a problem by itself. */
@@ -146,16 +186,7 @@ void check_driver_libraries(const struct doctor_facts *facts, json_t *result)
                            device_text(driver, "file"),
                            device_text(driver, "message"));
     }
-    for (size_t i = 0; i < count && working == 0; i++) {
-        const json_t *driver = json_array_get(drivers, i);
-
-        if (strcmp(device_text(driver, "state"), "empty") == 0)
-            result_problem(result,
-                           "install the driver of your GPU; see also the lines "
-                           "on device files and on containers",
-                           "%.300s: %.600s", device_text(driver, "file"),
-                           device_text(driver, "message"));
-    }
+    check_empty_drivers(facts, result, working > 0);
     if (working == 0)
         result_not_applicable(result, "no OpenCL driver could be tested");
     else if (empty > 0)
@@ -315,6 +346,58 @@ static bool is_old_ocl_icd(const char *version)
             (part[0] == 2 && part[1] == 2 && part[2] < 9));
 }
 
+/* Returns true if a device belongs to one of the driver's platforms. */
+static bool has_device_of(const struct doctor_facts *facts,
+                          const json_t *driver)
+{
+    const json_t *devices = json_object_get(facts->found, "devices");
+    const json_t *platforms = json_object_get(driver, "platforms");
+
+    for (size_t i = 0; i < json_array_size(platforms); i++)
+        for (size_t k = 0; k < json_array_size(devices); k++)
+            if (strcmp(device_text(json_array_get(devices, k), "platform"),
+                       json_string_value(json_array_get(platforms, i))) == 0)
+                return true;
+    return false;
+}
+
+/* Reports the drivers that have devices if the loader is told to load only
+ * that driver, but none in a program.  The test of a driver selects it with
+ * OCL_ICD_FILENAMES.  Without that variable, NVIDIA's loader in CUDA ignores an
+ * .icd file that names the library with its directory. */
+static void check_ignored_drivers(const struct doctor_facts *facts,
+                                  json_t *result, const char *loader)
+{
+    const json_t *drivers = json_object_get(facts->found, "drivers");
+
+    /* If a driver or a plugin crashed, OpenCL is not used at all. */
+    if (json_is_true(json_object_get(facts->found, "failed")))
+        return;
+    for (size_t i = 0; i < json_array_size(drivers); i++) {
+        const json_t *driver = json_array_get(drivers, i);
+        const char *file = device_text(driver, "file");
+        const char *library = device_text(driver, "library");
+        const char *slash = strrchr(library, '/');
+        char advice[900];
+
+        if (json_array_size(json_object_get(driver, "platforms")) == 0 ||
+            has_device_of(facts, driver))
+            continue;
+        snprintf(advice, sizeof advice,
+                 "let programs use the loader of your distribution (Debian, "
+                 "Ubuntu: ocl-icd-libopencl1; Fedora, Arch: ocl-icd): put its "
+                 "directory first in LD_LIBRARY_PATH");
+        if (slash != NULL && strcmp(file, library) != 0)
+            snprintf(advice + strlen(advice), sizeof advice - strlen(advice),
+                     "; or write only the name %.200s into %.300s", slash + 1,
+                     file);
+        result_problem(result, advice,
+                       "%.300s does not load the driver that %.300s names; "
+                       "tested alone, the driver works",
+                       loader, file);
+    }
+}
+
 /* Tandem calls functions up to OpenCL 1.2.  Khronos' loaders before v2020.03.13
  * ignore OCL_ICD_VENDORS and OCL_ICD_FILENAMES, and those before v2020.06.16
  * want a final slash.  The first release with the functions of OpenCL 3.0 is
@@ -332,6 +415,8 @@ void check_loader(const struct doctor_facts *facts, json_t *result)
     const char *error = device_text(loader, "error");
     const bool ocl_icd = strcmp(name, "OpenCL ICD Loader") == 0;
 
+    check_ignored_drivers(facts, result,
+                          error[0] != '\0' ? "the OpenCL loader" : library);
     if (error[0] != '\0' && has_opencl_device(facts, false)) {
         result_ok(result, "the loader comes with Tandem's OpenCL plugin");
         return;
@@ -358,7 +443,7 @@ void check_loader(const struct doctor_facts *facts, json_t *result)
                        "Tandem cannot test one driver at a time, and you "
                        "cannot select one",
                        library);
-    result_ok(result, "%.300s: %s%s%s", library,
-              name[0] != '\0' ? name : "name unknown",
+    result_ok(result, "%.300s%s%s%s%s", library, name[0] != '\0' ? ": " : ", ",
+              name[0] != '\0' ? name : "of unknown origin",
               version[0] != '\0' ? " " : "", version);
 }

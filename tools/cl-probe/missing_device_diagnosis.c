@@ -4,8 +4,6 @@
 
 #include "missing_device_diagnosis.h"
 
-#include "common/icd_list.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -138,18 +136,17 @@ bool gpu_diagnose(const char *directory, struct diagnosis *out)
 {
     const struct gpu_vendor *vendor = gpu_vendor_find(directory);
     const char *address = strrchr(directory, '/') + 1;
-    char file[ICD_TEXT_MAX];
 
     if (vendor == NULL)
         return false;
-    out->registered = registered(vendor->libraries, file);
-    if (out->registered) {
+    if (registered(vendor->libraries, out->driver_file)) {
         snprintf(out->text, sizeof out->text,
                  "there is a GPU of %s (PCI %.32s), and its OpenCL driver is "
                  "registered (%.200s)",
-                 vendor->name, address, file);
+                 vendor->name, address, out->driver_file);
         snprintf(out->advice, sizeof out->advice, "see the list of drivers");
     } else {
+        out->driver_file[0] = '\0';
         snprintf(out->text, sizeof out->text,
                  "there is a GPU of %s (PCI %.32s)", vendor->name, address);
         snprintf(out->advice, sizeof out->advice, "its OpenCL driver is %s",

@@ -6,13 +6,16 @@
 #ifndef CL_PROBE_MISSING_DEVICE_DIAGNOSIS_H
 #define CL_PROBE_MISSING_DEVICE_DIAGNOSIS_H
 
+#include "common/icd_list.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 
 /* A problem, and what to do about it. */
 struct diagnosis {
     char text[600], advice[400];
-    bool registered; /* gpu_diagnose: the GPU's OpenCL driver is registered */
+    /* gpu_diagnose: the .icd file of the GPU's OpenCL driver, or "". */
+    char driver_file[ICD_TEXT_MAX];
 };
 
 /* Makes all the checks below on this machine. */
@@ -34,7 +37,8 @@ bool gpu_diagnose(const char *directory, struct diagnosis *out);
 /* Returns "NVIDIA", "AMD" or "Intel", or NULL if the PCI device is no GPU of
  * one of them. */
 const char *gpu_vendor(const char *directory);
-/* Returns false if this user may open the device file, or there is none. */
+/* Returns false if this user may open the device file, or if the file does not
+ * exist. */
 bool device_file_diagnose(const char *path, struct diagnosis *out);
 
 #endif

@@ -13,7 +13,8 @@
 #define MAX_HANDLES 64u /* platforms, and devices of a platform */
 #define TEXT_LIMIT_BYTES 32768u
 
-/* Values of cl.h, which the tools do not include. */
+/* Values of cl.h, which is missing if configure was run with --without-opencl.
+ */
 enum {
     PLATFORM_VERSION = 0x0901,
     PLATFORM_NAME = 0x0902,

@@ -8,6 +8,7 @@
 
 #include "../../../tools/cl-probe/doctor.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,28 @@ TEST(drivers_without_devices)
     expect(check_driver_libraries, "not applicable", "tested");
 }
 
+/* The CPU's driver works, but not that of the GPU. */
+TEST(gpu_driver_without_devices)
+{
+    static const char devices[] =
+        "[{'name': 'opencl', 'backend': 'opencl', 'kind': 'cpu'}]";
+    char drivers[PATH_MAX + 200];
+
+    setenv("OCL_ICD_VENDORS", scratch_path("empty"), 1);
+    put("empty/nvidia.icd", "libnvidia-opencl.so.1\n");
+    snprintf(drivers, sizeof drivers,
+             "[{'file': 'a.icd', 'state': 'ok'},"
+             " {'file': '%s', 'state': 'empty', 'message': 'nothing'}]",
+             scratch_path("empty/nvidia.icd"));
+    find(devices, drivers);
+    expect(check_driver_libraries, "ok", "1 of 2 drivers work");
+    gpu_put("0000:01:00.0", "0x10de\n");
+    expect_problem(check_driver_libraries, "nvidia.icd: nothing",
+                   "install the driver of your GPU");
+    find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'gpu'}]", drivers);
+    expect(check_driver_libraries, "ok", "1 of 2 drivers work");
+}
+
 /* ---- two drivers for one GPU ---- */
 
 #define GPU(name, platform, text)                                            \
@@ -295,7 +318,8 @@ static const struct {
     {"{'name': 'Khronos OpenCL ICD Loader', 'version': '3.0.5', 'library':"
      " 'L', 'has_opencl_1_2': true, 'has_opencl_3_0': true}", "ok", "3.0.5"},
     {"{'name': '', 'version': '', 'library': 'L',"
-     " 'has_opencl_1_2': true, 'has_opencl_3_0': true}", "ok", "name unknown"},
+     " 'has_opencl_1_2': true, 'has_opencl_3_0': true}", "ok",
+     "L, of unknown origin"},
     {"{'name': '', 'version': '', 'library': 'L',"
      " 'has_opencl_1_2': true, 'has_opencl_3_0': false}", "problem",
      "no functions of OpenCL 3.0"},
@@ -321,6 +345,39 @@ TEST(loader_of_the_package)
     find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'gpu'}]", "[]");
     facts.loader = json("{'error': 'libOpenCL.so.1: cannot open'}");
     expect(check_loader, "ok", "comes with Tandem");
+}
+
+#define OPENCL_DEVICE(platform) \
+    "[{'name': 'opencl', 'backend': 'opencl', 'platform': '" platform "'}]"
+
+/* The loader offers no device of a driver that works when tested alone. */
+TEST(loader_that_ignores_a_driver)
+{
+    static const char drivers[] =
+        "[{'file': '/v/a.icd', 'library': '/lib/a.so.1', 'state': 'ok',"
+        "  'platforms': ['A']},"
+        " {'file': '/v/b.icd', 'library': 'b.so', 'state': 'ok',"
+        "  'platforms': ['B', 'C']},"
+        " {'file': '/v/c.icd', 'library': 'c.so', 'state': 'empty'}]";
+
+    facts.loader = json(loaders[5].loader);
+    find(OPENCL_DEVICE("C"), drivers);
+    expect_problem(check_loader,
+                   "L does not load the driver that /v/a.icd names",
+                   "; or write only the name a.so.1 into /v/a.icd");
+    find(OPENCL_DEVICE("A"), drivers);
+    expect_problem(check_loader,
+                   "L does not load the driver that /v/b.icd names",
+                   "ocl-icd-libopencl1");
+    ck_assert_ptr_null(strstr(
+        device_text(json_array_get(json_object_get(result, "problems"), 0),
+                    "advice"),
+        "write only"));
+    find("[]", drivers);
+    check_again(check_loader);
+    ck_assert_uint_eq(problem_count(), 2);
+    json_object_set_new((json_t *)facts.found, "failed", json_true());
+    expect(check_loader, "ok", "L, of unknown origin");
 }
 
 /* ---- device files ---- */
