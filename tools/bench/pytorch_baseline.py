@@ -268,10 +268,16 @@ def scattered(torch, count, limit, device):
 def labelled_run(torch, row, device):
     """Returns the run of an operator with a label or an index for each row."""
     rows, columns = row["shape"]
-    x = torch.rand(rows, columns, device=device) + 0.5
     if row["op"] == "gather":
-        index = scattered(torch, rows, rows, device).to(torch.int32)
+        where = "cpu" if row["mode"] == "host" else device
+        x = torch.rand(rows, columns, device=where) + 0.5
+        index = scattered(torch, rows, rows, where).to(torch.int32)
+        if row["mode"] == "host":
+            return lambda: torch.index_select(x.to(device), 0, index.to(device)).cpu()
         return lambda: torch.index_select(x, 0, index)
+    if row["mode"] == "host":
+        return None
+    x = torch.rand(rows, columns, device=device) + 0.5
     labels = scattered(torch, rows, columns, device)
     loss = torch.nn.functional.cross_entropy
     if row["op"] == "softmax_cross_entropy":
