@@ -6,7 +6,7 @@ The inputs are random unless --inputs or --value gives them.  --shape sets the s
 an input.  A dimension that remains open is 1 if it is the first axis of an input.  For
 the others, typical sizes of images, sequences or sound are tried until the CPU provider
 can run the model, and the shapes are printed.  Dimensions of the same name have the
-same size.
+same size.  The command explain lists where each operator ran.
 """
 
 import argparse
@@ -284,6 +284,9 @@ def choose_inputs(session, arguments):
         if argument.name not in shapes and list(shape) != argument.shape:
             print(f"input {argument.name}: {'x'.join(map(str, shape))} (chosen; --shape "
                   "changes it)")
+    if any(argument.name not in given for argument in inputs):
+        print(f"inputs that are not given are random (seed {SEED}); --inputs and --value "
+              "give them")
     return feeds, outputs, shapes
 
 
@@ -299,47 +302,54 @@ def timed_run(session, feeds):
     return outputs, time.perf_counter() - start
 
 
-def print_output(name, expected, actual):
+def describe_output(name, expected, actual):
     if not isinstance(expected, np.ndarray) or expected.dtype == object:
-        print(f"output {name}: not a numeric tensor, not compared")
-        return
+        return f"output {name}: not a numeric tensor, not compared"
     wide = expected.astype(np.float64)
     difference = np.abs(actual.astype(np.float64) - wide).max(initial=0)
     largest = np.abs(wide).max(initial=0)
-    print(f"output {name} {list(actual.shape)}: largest difference {difference:.3g}, "
-          f"relative to the largest magnitude {difference / (largest or 1):.3g}")
+    return (f"output {name} {list(actual.shape)}: largest difference {difference:.3g}, "
+            f"relative to the largest magnitude {difference / (largest or 1):.3g}")
 
 
 def run_model(arguments, file):
+    """Returns the session, and lines that compare the results and the times."""
     reference = open_cpu_session(arguments.model)
     feeds, expected, shapes = choose_inputs(reference, arguments)
     session = open_tandem_session(arguments, shapes, file)
     actual, first = timed_run(session, feeds)
-    for output, *values in zip(session.get_outputs(), expected, actual):
-        print_output(output.name, *values)
+    lines = [describe_output(output.name, *values)
+             for output, *values in zip(session.get_outputs(), expected, actual)]
     pairs = [(timed_run(reference, feeds)[1], timed_run(session, feeds)[1])
              for _ in range(arguments.repeat)]
     cpu, tandem = map(statistics.median, zip(*pairs))
-    print(f"median of {len(pairs)} runs: CPU provider {cpu * 1e3:.3f} ms, Tandem "
-          f"{tandem * 1e3:.3f} ms, ratio {cpu / tandem:.2f} (above 1, Tandem is "
-          f"faster); Tandem's first run {first * 1e3:.1f} ms")
-    return session
+    lines.append(
+        f"median of {len(pairs)} run{plural(len(pairs))}: CPU provider {cpu * 1e3:.3f} ms, "
+        f"Tandem {tandem * 1e3:.3f} ms, ratio {cpu / tandem:.2f} (above 1, Tandem is "
+        f"faster); Tandem's first run {first * 1e3:.1f} ms")
+    return session, lines
 
 
 def explain_model(arguments, file):
+    """Returns the session, and no lines."""
     feeds, _, shapes = choose_inputs(open_cpu_session(arguments.model), arguments)
     session = open_tandem_session(arguments, shapes, file)
     timed_run(session, feeds)
-    return session
+    return session, []
 
 
 # ---- devices ----
 
 
+def plural(count):
+    return "" if count == 1 else "s"
+
+
 def describe_devices(session, report):
     """Returns a line that says on which devices the model's operators ran."""
-    steps = collections.Counter(
+    operators = collections.Counter(
         re.findall(r"^  \S+ +([a-z]+:[0-9]+) ", report, re.MULTILINE))
+    planned = re.findall(r"^group .*: ([0-9]+) operators?$", report, re.MULTILINE)
     nodes = ""
     # ONNX Runtime tells the number of nodes from version 1.24 on.
     if hasattr(session, "get_provider_graph_assignment_info"):
@@ -347,13 +357,16 @@ def describe_devices(session, report):
         for part in session.get_provider_graph_assignment_info():
             counts[part.ep_name] += len(part.get_nodes())
         nodes = f" ({counts[get_ep_name()]} of {sum(counts.values())} nodes)"
-    if not steps and re.search("^[0-9]+ nodes from .*: taken", report, re.MULTILINE):
+    if planned and set(planned) == {"0"}:
+        return (f"Tandem{nodes} had nothing to compute: all tensors are empty, or only "
+                "their shapes change")
+    if not operators and re.search("^[0-9]+ nodes? from .*: taken", report, re.MULTILINE):
         return (f"Tandem{nodes} ran on none of its devices: the messages of ONNX "
                 "Runtime say what failed")
-    if not steps:
+    if not operators:
         return f"the model ran on ONNX Runtime's CPU provider; Tandem took no node{nodes}"
-    devices = ", ".join(f"{name} ({count} operators)"
-                        for name, count in steps.most_common())
+    devices = ", ".join(f"{name} ({count} operator{plural(count)})"
+                        for name, count in operators.most_common())
     return f"Tandem{nodes} ran on {devices}"
 
 
@@ -383,23 +396,26 @@ def add_run_arguments(parser):
                         help="the number of timed runs (default 10)")
 
 
-def with_report(function, arguments):
-    """Calls a function that returns a session, and prints where the session ran."""
+def with_report(function, arguments, operators):
+    """Calls a function that returns a session and lines.  Prints the placement report,
+    with its operators if `operators` is true, the lines, and where the session ran."""
     with tempfile.TemporaryDirectory() as directory:
         file = pathlib.Path(directory, "placement.txt")
         file.touch()
-        session = function(arguments, str(file))
+        session, lines = function(arguments, str(file))
         report = file.read_text(encoding="utf-8")
-        print(report, end="")
+        for line in report.splitlines():
+            if operators or not line.startswith("  "):
+                print(line)
+        print(*lines, sep="\n", end="\n" if lines else "")
         print(describe_devices(session, report))
 
 
 def run(arguments):
     """Runs the command run."""
-    print(f"seed {SEED}")
-    with_report(run_model, arguments)
+    with_report(run_model, arguments, operators=False)
 
 
 def explain(arguments):
     """Runs the command explain."""
-    with_report(explain_model, arguments)
+    with_report(explain_model, arguments, operators=True)

@@ -6,6 +6,7 @@ Each case runs in a child process; see child_cases.py.
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,19 +38,20 @@ def _reshaped(shape):
 
 
 def run(arguments, *options, arrays=None, status=0, claim='all',
-        device=None, graph=None):
+        device=None, graph=None, command='run'):
     """Runs the command with a graph, or that of _model, and returns its output."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'model.onnx')
-        onnx.save(graph or _model(), path)
-        command = [sys.executable, '-m', 'onnxruntime_ep_tandem', 'run', path,
-                   '--repeat', '1', '--claim', claim, '--device',
-                   device or arguments.device]
+        onnx.save(_model() if graph is None else graph, path)
+        words = [sys.executable, '-m', 'onnxruntime_ep_tandem', command, path,
+                 '--claim', claim, '--device', device or arguments.device]
+        if command == 'run':
+            words += ['--repeat', '1']
         if arrays is not None:
             file = os.path.join(directory, 'inputs.npz')
             numpy.savez(file, **arrays)
-            command += ['--inputs', file]
-        result = subprocess.run(command + list(options), text=True, check=False,
+            words += ['--inputs', file]
+        result = subprocess.run(words + list(options), text=True, check=False,
                                 env={**os.environ, 'PYTHONPATH': PYTHON},
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert result.returncode == status, result.stdout
@@ -99,6 +101,52 @@ def shapes_reach_the_decision(arguments):
 def last_line_names_the_device(arguments):
     last = run(arguments, '--value', 'index=0').splitlines()[-1]
     expect(last, 'ran on ', arguments.device.split(':')[0] + ':0 (')
+
+
+@case
+def operators_are_listed_by_explain(arguments):
+    """run prints a line for each group, then the comparison, then the last line."""
+    lines = run(arguments, '--value', 'index=0').splitlines()
+    assert not any(line.startswith('  ') for line in lines), lines
+    group, = [line for line in lines if re.search(
+        r'^group 1 \(from node node_\w+\): \d operators?$', line)]
+    start = lines.index(group)
+    expect(lines[start + 1], 'output y ')
+    expect(lines[start + 2], 'median of 1 run: ')
+    assert start + 4 == len(lines), lines
+    listed = run(arguments, '--value', 'index=0', command='explain').splitlines()
+    assert any(line.startswith('  ') for line in listed), listed
+
+
+@case
+def nothing_is_computed(arguments):
+    """The batch is empty."""
+    tested = model([node('Relu', 'x', 'y')], [value('x', FLOAT, ['n', 4])], [value('y')])
+    text = run(arguments, '--shape', 'x=0x4', graph=tested)
+    expect(text.splitlines()[-1], 'had nothing to compute')
+
+
+@case
+def one_is_singular(arguments):
+    tested = model([node('Relu', 'x', 'y')], [value('x', FLOAT, [3, 4])], [value('y')])
+    text = run(arguments, graph=tested)
+    expect(text, '1 node from "node_y": taken', 'group 1 (from node node_y): 1 operator\n',
+           '(1 operator)')
+
+
+@case
+def error_comes_first(arguments):
+    """Nothing is printed before the error if the model cannot be loaded."""
+    text = run(arguments, graph=onnx.ModelProto(), status=1)
+    assert text.startswith('onnxruntime_ep_tandem: cannot load the model'), text
+
+
+@case
+def random_inputs_are_named(arguments):
+    hint = 'inputs that are not given are random (seed 1)'
+    expect(run(arguments, '--value', 'index=0'), hint)
+    tested = model([node('Relu', 'x', 'y')], [value('x', FLOAT, [3, 4])], [value('y')])
+    assert hint not in run(arguments, '--value', 'x=1', graph=tested)
 
 
 @case

@@ -155,7 +155,7 @@ static void drop_failures(struct runtime *runtime,
 
         report_write(
             runtime, options, "node \"%s\" is left to ONNX Runtime: %s%s%s",
-            node->name, shapes->failures[i].problem,
+            node_label(node), shapes->failures[i].problem,
             shapes->text[0] != '\0' ? "; assumed shapes " : "", shapes->text);
         node->op = NULL;
     }
@@ -315,8 +315,8 @@ static bool group_predict(struct runtime *runtime,
                      "%s does not support %.100s", device, node->type);
         }
         report_write(runtime, options,
-                     "node \"%s\" is left to ONNX Runtime: %s", node->name,
-                     group->cost.reason);
+                     "node \"%s\" is left to ONNX Runtime: %s",
+                     node_label(node), group->cost.reason);
         node->op = NULL;
         split = true;
     }
@@ -330,7 +330,8 @@ static bool group_is_wanted(struct runtime *runtime,
                             const struct graph *graph,
                             const struct group *group)
 {
-    const char *first = graph->nodes[group->nodes[0]].name;
+    const char *first = node_label(&graph->nodes[group->nodes[0]]);
+    const char *s = plural(group->count);
     const struct form_cost *cost = &group->cost;
     char device[DEVICE_LABEL_BYTES];
     const char *separator;
@@ -338,8 +339,8 @@ static bool group_is_wanted(struct runtime *runtime,
 
     if (options->claim == CLAIM_ALL) {
         report_write(runtime, options,
-                     "%" PRIu32 " nodes from \"%s\": taken (claim=all)",
-                     group->count, first);
+                     "%" PRIu32 " node%s from \"%s\": taken (claim=all)",
+                     group->count, s, first);
         return true;
     }
     if (!group->predicted)
@@ -348,20 +349,20 @@ static bool group_is_wanted(struct runtime *runtime,
     if (cost->reason[0] != '\0') {
         report_write(
             runtime, options,
-            "%" PRIu32 " nodes from \"%s\": left to ONNX Runtime: %s%s%s",
-            group->count, first, cost->reason, separator, group->assumed);
+            "%" PRIu32 " node%s from \"%s\": left to ONNX Runtime: %s%s%s",
+            group->count, s, first, cost->reason, separator, group->assumed);
         return false;
     }
     wanted = cost->device_ns < cost->cpu_ns;
     device_label(runtime->context, cost->device, device);
-    report_write(runtime, options,
-                 "%" PRIu32 " nodes from \"%s\": %s: predicted %.0f us on "
-                 "%s with transfers%s, %.0f us on the CPU%s%s",
-                 group->count, first, wanted ? "taken" : "left to ONNX Runtime",
-                 cost->device_ns / 1e3, device,
-                 cost->is_default ? " (default costs; run cl-probe --calibrate)"
-                                  : "",
-                 cost->cpu_ns / 1e3, separator, group->assumed);
+    report_write(
+        runtime, options,
+        "%" PRIu32 " node%s from \"%s\": %s: predicted %.0f us on "
+        "%s with transfers%s, %.0f us on the CPU%s%s",
+        group->count, s, first, wanted ? "taken" : "left to ONNX Runtime",
+        cost->device_ns / 1e3, device,
+        cost->is_default ? " (default costs; run cl-probe --calibrate)" : "",
+        cost->cpu_ns / 1e3, separator, group->assumed);
     return wanted;
 }
 

@@ -173,11 +173,10 @@ static void reason_write(struct tandem_context *context,
                          const struct device_times *times,
                          struct form_cost *out)
 {
-    const uint32_t device = out->partial_device != TANDEM_ANY_DEVICE
-                                ? out->partial_device
-                            : options->device != TANDEM_ANY_DEVICE
-                                ? options->device
-                                : gpu_find(context);
+    const uint32_t device =
+        out->partial_device != TANDEM_ANY_DEVICE ? out->partial_device
+        : options->device != TANDEM_ANY_DEVICE   ? options->device
+                                                 : gpu_find(context);
     char label[DEVICE_LABEL_BYTES];
 
     device_label(context, device, label);

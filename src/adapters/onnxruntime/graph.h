@@ -66,9 +66,9 @@ struct graph_attribute {
 
 /* Operations that a matrix product applies to its result, in this order. */
 struct graph_epilogue {
-    double scale;        /* factor; 0: none */
-    int32_t bias;        /* value with the product's last axis, or NO_VALUE */
-    uint32_t activation; /* enum tandem_op_id; TANDEM_OP_INVALID: none */
+    double scale;         /* factor; 0: none */
+    int32_t bias;         /* value with the product's last axis, or NO_VALUE */
+    uint32_t activation;  /* enum tandem_op_id; TANDEM_OP_INVALID: none */
     double parameters[2]; /* attributes of the activation */
     /* If the product has several outputs: the columns of each. */
     const int64_t *parts;
@@ -135,6 +135,12 @@ int64_t graph_list_integer(const struct graph_node *node, const char *name,
 bool graph_constant_scalar(const struct graph *graph,
                            const struct graph_node *node, uint32_t index,
                            double *out);
+/* Returns the name of the node, or its type if the model does not name it. */
+static inline const char *node_label(const struct graph_node *node)
+{
+    return node->name[0] != '\0' ? node->name : node->type;
+}
+
 /* Returns the value that is input number `index` of the node, or NULL if that
  * input is absent. */
 static inline const struct graph_value *

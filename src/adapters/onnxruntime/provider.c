@@ -27,7 +27,7 @@ struct factory {
     struct ort_ep_factory base; /* first, so that pointers convert */
     struct runtime runtime;
     struct runtime cpu_runtime; /* of the sessions that use only the CPU */
-    atomic_uint users; /* the registration and the providers */
+    atomic_uint users;          /* the registration and the providers */
 };
 
 struct provider {
@@ -35,7 +35,8 @@ struct provider {
     struct runtime *runtime;
     const struct OrtLogger *logger;
     struct provider_options options;
-    bool writes_context; /* the session writes a model of EPContext nodes */
+    uint32_t compiled_count; /* groups that were compiled */
+    bool writes_context;     /* the session writes a model of EPContext nodes */
 };
 
 /* A compiled group. */
@@ -111,9 +112,9 @@ static struct OrtStatus *compiled_create(struct provider *provider,
         .Compute = compiled_compute,
         .ReleaseState = compiled_release_state,
     };
-    status =
-        subgraph_create(provider->runtime, &provider->options, provider->logger,
-                        graph, fused_node, &compiled->subgraph);
+    status = subgraph_create(provider->runtime, &provider->options,
+                             provider->logger, graph, fused_node,
+                             ++provider->compiled_count, &compiled->subgraph);
     if (status != NULL) {
         compiled_free(compiled);
         return status;

@@ -51,8 +51,7 @@ void report_step(struct runtime *runtime,
         if (explanation.candidates[i].device == explanation.chosen)
             ns = explanation.candidates[i].predicted_ns;
     }
-    report_write(runtime, options,
-                 "  %-18s %-9s %9.1f us  %-22s %.60s",
+    report_write(runtime, options, "  %-18s %-9s %9.1f us  %-22s %.60s",
                  op != NULL ? op->name : "?", device, ns / 1e3,
-                 step->node->type, step->node->name);
+                 step->node->type, node_label(step->node));
 }

@@ -8,6 +8,12 @@
 #include "adapters/onnxruntime/options.h"
 #include "adapters/onnxruntime/runtime.h"
 
+/* Returns the plural ending of a noun after the number `count`. */
+static inline const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* Appends a line to the session's report. Does nothing if the session has
  * none. */
 void report_write(struct runtime *runtime,

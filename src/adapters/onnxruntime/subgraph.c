@@ -44,11 +44,11 @@ struct subgraph {
     const struct provider_options *options;
     const struct OrtLogger *logger;
     struct graph graph;
-    char *name;
+    char name[128];        /* for messages: "group 1 (from node conv1)" */
     pthread_mutex_t mutex; /* guards what follows */
     struct cached_form *forms;
     bool constants_are_bound; /* constants_rebind has succeeded */
-    bool *content_matters; /* one for each input; see lower_graph */
+    bool *content_matters;    /* one for each input; see lower_graph */
 };
 
 /* The inputs of one run. */
@@ -78,10 +78,9 @@ struct OrtStatus *subgraph_create(struct runtime *runtime,
                                   const struct OrtLogger *logger,
                                   const struct OrtGraph *ort_graph,
                                   const struct OrtNode *fused_node,
-                                  struct subgraph **out)
+                                  uint32_t number, struct subgraph **out)
 {
     struct subgraph *subgraph = calloc(1, sizeof(*subgraph));
-    const char *name = NULL;
     struct OrtStatus *status;
 
     *out = NULL;
@@ -93,18 +92,20 @@ struct OrtStatus *subgraph_create(struct runtime *runtime,
     pthread_mutex_init(&subgraph->mutex, NULL);
     status = graph_read(&subgraph->graph, runtime->api, &runtime->files,
                         ort_graph, fused_node);
-    if (status == NULL)
-        status = runtime->api->Node_GetName(fused_node, &name);
     if (status != NULL) {
         subgraph_destroy(subgraph);
         return status;
     }
     operators_assign(&subgraph->graph);
     graph_fuse(&subgraph->graph);
-    subgraph->name = strdup(name);
+    snprintf(subgraph->name, sizeof(subgraph->name),
+             "group %" PRIu32 " (from node %.80s)", number,
+             subgraph->graph.node_count > 0
+                 ? node_label(&subgraph->graph.nodes[0])
+                 : "?");
     subgraph->content_matters =
         calloc(subgraph->graph.input_count + 1, sizeof(bool));
-    if (subgraph->name == NULL || subgraph->content_matters == NULL ||
+    if (subgraph->content_matters == NULL ||
         constants_acquire(runtime, &subgraph->graph) != TANDEM_OK) {
         status = runtime->api->CreateStatus(
             ORT_FAIL, "Tandem: out of memory for the model's constants");
@@ -147,7 +148,6 @@ void subgraph_destroy(struct subgraph *subgraph)
     graph_free(&subgraph->graph);
     pthread_mutex_destroy(&subgraph->mutex);
     free(subgraph->content_matters);
-    free(subgraph->name);
     free(subgraph);
 }
 
@@ -245,8 +245,7 @@ static enum tandem_status keep_folded(struct subgraph *subgraph,
 
         if (storage->kind != STORAGE_FOLDED || !storage->used)
             continue;
-        status =
-            weight_acquire(subgraph->runtime, &content, &storage->weight);
+        status = weight_acquire(subgraph->runtime, &content, &storage->weight);
         if (status != TANDEM_OK)
             return status;
     }
@@ -555,8 +554,8 @@ static bool report_begin(struct subgraph *subgraph, struct cached_form *cached,
     pthread_mutex_unlock(&subgraph->mutex);
     if (report)
         report_write(subgraph->runtime, subgraph->options,
-                     "%s: %" PRIu32 " steps", subgraph->name,
-                     cached->form.step_count);
+                     "%s: %" PRIu32 " operator%s", subgraph->name,
+                     cached->form.step_count, plural(cached->form.step_count));
     return report;
 }
 
@@ -566,7 +565,7 @@ static void describe_node(const struct run *run, char *out, size_t bytes)
 {
     if (run->node != NULL)
         snprintf(out, bytes, "%s node \"%s\" or one before it", run->node->type,
-                 run->node->name);
+                 node_label(run->node));
     else
         snprintf(out, bytes, "writing the inputs");
 }
@@ -604,8 +603,8 @@ static struct OrtStatus *run_execution(struct run *run,
         device == cpu)
         return run_failed(subgraph, ORT_FAIL, node, tandem_last_error());
     log_write(subgraph->runtime, subgraph->logger, ORT_LOG_WARNING,
-              "%s failed; \"%s\" is computed on the CPU: %s", node,
-              subgraph->name, tandem_last_error());
+              "%s failed; %s is computed on the CPU: %s", node, subgraph->name,
+              tandem_last_error());
     failure = execution_renew(subgraph, cached, execution);
     if (failure == TANDEM_OK)
         status = run_on_device(run, *execution, cpu, false, &failure);

@@ -13,14 +13,15 @@
 struct subgraph;
 
 /* Reads a graph that ONNX Runtime replaces by fused_node, and copies its
- * constants.  `options` and `logger` must outlive the subgraph.  On failure
+ * constants.  `number` counts the subgraphs of the session from 1 on, for
+ * messages.  `options` and `logger` must outlive the subgraph.  On failure
  * *out is NULL. */
 struct OrtStatus *subgraph_create(struct runtime *runtime,
                                   const struct provider_options *options,
                                   const struct OrtLogger *logger,
                                   const struct OrtGraph *ort_graph,
                                   const struct OrtNode *fused_node,
-                                  struct subgraph **out);
+                                  uint32_t number, struct subgraph **out);
 /* Accepts NULL.  No thread may run the subgraph. */
 void subgraph_destroy(struct subgraph *subgraph);
 
