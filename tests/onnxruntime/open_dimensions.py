@@ -22,6 +22,7 @@ import vision_models
 from child_cases import case
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+DOUBLE, INT32 = onnx.TensorProto.DOUBLE, onnx.TensorProto.INT32
 CURVES = ('elementwise', 'transcendental', 'multi_transcendental', 'reduce',
           'softmax', 'strided', 'gather', 'optimizer', 'norm')
 
@@ -266,7 +267,8 @@ def sizes_behind_other_nodes(arguments):
                    [('w0', weights(4, 3, 32, 32) / 64)])
     text = check_taken(tested, [{'x0': weights(1, 3, 64, 64)}])
     assert text.count(': taken:') == 1, text
-    assert text.count('left to ONNX Runtime') == 1, text
+    assert text.count('left to ONNX Runtime') == 2, text
+    assert 'not served, so left to ONNX Runtime: 1 Shrink ("Shrink")\n' in text, text
 
 
 @case
@@ -415,6 +417,45 @@ def unsupported_nodes(arguments):
         'node "log" is left to ONNX Runtime: simulated:0 does not support '
         'LogSoftmax', 'node "mean" is left to ONNX Runtime: simulated:0 ')
     assert text.count(': taken:') == 3, text
+
+
+@case
+def nodes_that_are_not_served(arguments):
+    """The report counts them by operator and, if it is the reason, element type."""
+    nodes = [helper.make_node('Cast', ['x'], ['d0'], to=DOUBLE, name='cast')]
+    for i in range(300):
+        nodes.append(helper.make_node('Add', ['d%d' % i, 'd0'], ['d%d' % (i + 1)],
+                                      name='add%d' % i))
+    nodes += [helper.make_node('Cast', ['d300'], ['f'], to=FLOAT, name='back'),
+              helper.make_node('Det', ['f'], ['g'], name='det'),
+              helper.make_node('Transpose', ['g'], ['y'], name='move')]
+    tested = model(nodes, [('x', FLOAT, [4, 4, 4])], 'y')
+    _, text = report(tested)
+    assert text.splitlines() == [
+        'not served, so left to ONNX Runtime: 2 Cast of double ("cast", ...), '
+        '300 Add of double ("add0", ...), 1 Det ("det")',
+        '1 other node left to ONNX Runtime: only shapes are computed, or data are '
+        'moved'], text
+    types = ('Shrink', 'Hardmax', 'Det', 'NonZero', 'LpNormalization',
+             'Multinomial', 'RandomNormalLike', 'RandomUniformLike',
+             'EyeLike')
+    nodes = [helper.make_node(each, ['x'], ['y%d' % i])
+             for i, each in enumerate(types)]
+    tested = model(nodes, [('x', FLOAT, [4, 4])], 'y0')
+    tested.graph.output.extend(helper.make_tensor_value_info(
+        'y%d' % i, {'NonZero': INT64, 'Multinomial': INT32}.get(each, FLOAT), None)
+        for i, each in enumerate(types) if i > 0)
+    _, text = report(tested)
+    line, = [line for line in text.splitlines() if line.startswith('not served')]
+    assert line.endswith(', and 1 other') and line.count('1 ') == 9, text
+    # ONNX Runtime replaces Bernoulli by its function, and asks again. A group is not
+    # an unserved node.
+    tested = model([helper.make_node('MatMul', ['x', 'x'], ['a']),
+                    helper.make_node('Bernoulli', ['a'], ['y'])],
+                   [('x', FLOAT, [4, 4])], 'y')
+    _, text = report(tested, claim='all')
+    assert ('\nnot served, so left to ONNX Runtime: 1 RandomUniformLike ('
+            '"RandomUniformLike")\n') in text, text
 
 
 @case

@@ -381,6 +381,16 @@ static bool host_can_mix(const struct runtime *runtime,
     return options->claim == CLAIM_ALL || partition->group_count == 1;
 }
 
+/* Returns the number of nodes that the provider serves. */
+static uint32_t served_count(const struct graph *graph)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        count += graph->nodes[i].op != NULL;
+    return count;
+}
+
 static struct OrtStatus *claim_groups(struct runtime *runtime,
                                       const struct provider_options *options,
                                       const struct graph *graph,
@@ -388,13 +398,23 @@ static struct OrtStatus *claim_groups(struct runtime *runtime,
                                       struct OrtEpGraphSupportInfo *info)
 {
     struct OrtStatus *status = NULL;
+    uint32_t others = served_count(graph);
 
     if (groups->count == 0)
         report_write(runtime, options, "no node of the model is served");
     for (uint32_t i = 0; i < groups->count && status == NULL; i++) {
-        if (group_is_wanted(runtime, options, graph, &groups->items[i]))
-            status = group_claim(runtime, graph, &groups->items[i], info);
+        const struct group *group = &groups->items[i];
+
+        if (options->claim == CLAIM_ALL || group->predicted)
+            others -= group->count;
+        if (group_is_wanted(runtime, options, graph, group))
+            status = group_claim(runtime, graph, group, info);
     }
+    if (others > 0)
+        report_write(runtime, options,
+                     "%" PRIu32 " other node%s left to ONNX Runtime: only "
+                     "shapes are computed, or data are moved",
+                     others, plural(others));
     return status;
 }
 
@@ -547,6 +567,7 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
         return status;
     }
     operators_assign(&graph);
+    report_unserved(runtime, options, &graph);
     if (!groups_find(runtime, options, &graph, &partition, &groups))
         status = runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
     else if (host_can_mix(runtime, options, &graph, &partition))

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROVIDER_NAME "TandemExecutionProvider"
 #define EXPORTED __attribute__((visibility("default")))
 
 /* A registration of the library.  Sessions may outlive the registration, and

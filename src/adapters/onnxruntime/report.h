@@ -19,6 +19,11 @@ static inline const char *plural(uint64_t count)
 void report_write(struct runtime *runtime,
                   const struct provider_options *options, const char *format,
                   ...) __attribute__((format(printf, 3, 4)));
+/* Appends a line that counts the nodes that the provider does not serve, by
+ * operator and element type, if there are any. */
+void report_unserved(struct runtime *runtime,
+                     const struct provider_options *options,
+                     const struct graph *graph);
 /* Appends the device and the predicted time of the step that this thread ran
  * last. */
 void report_step(struct runtime *runtime,

@@ -8,6 +8,7 @@
 #include "adapters/onnxruntime/ort_api.h"
 #include "tandem/host.h"
 
+#define PROVIDER_NAME "TandemExecutionProvider"
 #define WEIGHT_BUCKETS 256u
 
 struct weight;
