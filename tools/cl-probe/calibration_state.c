@@ -76,7 +76,10 @@ const char *calibration_state_text(const json_t *device,
                  calibration_missing_text(device, missing));
         break;
     default:
-        snprintf(out, CALIBRATION_STATE_BYTES, "not calibrated");
+        snprintf(out, CALIBRATION_STATE_BYTES, "not calibrated%s",
+                 device_text(device, "ignored_profiles")[0] != '\0'
+                     ? " (profile ignored: see cl-probe --list)"
+                     : "");
         break;
     }
     return out;

@@ -74,6 +74,24 @@ int devices_status(const json_t *found)
                : PROBE_NO_DEVICE;
 }
 
+const char *devices_speed_note(const json_t *devices)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+
+        if (strcmp(device_text(device, "backend"), "opencl") != 0)
+            continue;
+        if (strcmp(device_text(device, "kind"), "cpu") != 0)
+            return "";
+        found = true;
+    }
+    return found ? "The only OpenCL device is the CPU itself: this shows that "
+                   "OpenCL works here, not how fast it is."
+                 : "";
+}
+
 /* ---- in the child ---- */
 
 static const char *kind_name(uint32_t kind)

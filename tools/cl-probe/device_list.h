@@ -38,4 +38,8 @@ bool devices_have(const json_t *found, const char *name);
  * the same device. */
 bool device_is(const json_t *device, const char *name);
 
+/* Returns a note about the speed if the CPU is the only OpenCL device, else "".
+ * `devices` is the array of devices. */
+const char *devices_speed_note(const json_t *devices);
+
 #endif

@@ -14,7 +14,6 @@
 
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Columns of the names of the checks, and of the texts. */
@@ -56,26 +55,6 @@ static json_t *checks_run(const struct doctor_facts *facts)
 
 /* ---- the conclusion ---- */
 
-/* Returns a note about the speed if the CPU is the only OpenCL device, else "".
- */
-static const char *speed_note(const json_t *devices)
-{
-    bool found = false;
-
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        const json_t *device = json_array_get(devices, i);
-
-        if (strcmp(device_text(device, "backend"), "opencl") != 0)
-            continue;
-        if (strcmp(device_text(device, "kind"), "cpu") != 0)
-            return "";
-        found = true;
-    }
-    return found ? "The only OpenCL device is the CPU itself: this shows that "
-                   "OpenCL works here, not how fast it is."
-                 : "";
-}
-
 static const char *next_step(const json_t *devices, size_t problems)
 {
     if (problems > 0)
@@ -102,7 +81,7 @@ json_t *doctor_report(const struct doctor_facts *facts)
         problems += result_is_problem(json_array_get(results, i));
     return json_pack("{s:s, s:o, s:i, s:s, s:s}", "version", tandem_version(),
                      "checks", results, "problems", (int)problems, "note",
-                     speed_note(devices), "next", next_step(devices, problems));
+                     devices_speed_note(devices), "next", next_step(devices, problems));
 }
 
 /* ---- output ---- */

@@ -295,6 +295,63 @@ static void print_texts(const char *heading, const json_t *texts)
     text_wrap(stdout, line, indentation, indentation, output_columns(stdout));
 }
 
+/* Returns the candidate of this name that can run the operator, or if `name` is
+ * NULL the fastest one except `chosen`.  Returns NULL if there is none. */
+static const json_t *candidate_find(const json_t *candidates, const char *name,
+                                    const char *chosen)
+{
+    const json_t *found = NULL;
+
+    for (size_t i = 0; i < json_array_size(candidates); i++) {
+        const json_t *candidate = json_array_get(candidates, i);
+        const char *own = device_text(candidate, "device");
+
+        if (strcmp(device_text(candidate, "status"), "ok") != 0 ||
+            (name != NULL ? strcmp(own, name) != 0 : strcmp(own, chosen) == 0))
+            continue;
+        if (found == NULL || device_number(candidate, "predicted_ns") <
+                                 device_number(found, "predicted_ns"))
+            found = candidate;
+    }
+    return found;
+}
+
+static bool is_guessed(const json_t *candidate)
+{
+    return !json_is_true(json_object_get(candidate, "calibrated"));
+}
+
+/* Prints the predicted times in one sentence, and compares the chosen device
+ * with the CPU plugin, or with the next device if the CPU was chosen.  Prints
+ * nothing if only one device can run the operator. */
+static void print_comparison(const json_t *answer)
+{
+    const char *name = device_text(answer, "chosen");
+    const json_t *candidates = json_object_get(answer, "candidates");
+    const json_t *chosen = candidate_find(candidates, name, NULL);
+    const json_t *other = candidate_find(
+        candidates, strcmp(name, "cpu") == 0 ? NULL : "cpu", name);
+    char text[400], chosen_time[TEXT_BYTES], other_time[TEXT_BYTES];
+    double ratio;
+
+    if (other == NULL)
+        other = candidate_find(candidates, NULL, name);
+    if (chosen == NULL || other == NULL)
+        return;
+    ratio = device_number(other, "predicted_ns") /
+            device_number(chosen, "predicted_ns");
+    snprintf(text, sizeof text, "predicted: %s on %s%s, %s on %s%s",
+             text_ns(chosen_time, device_number(chosen, "predicted_ns")), name,
+             is_guessed(chosen) ? " (guessed)" : "",
+             text_ns(other_time, device_number(other, "predicted_ns")),
+             device_text(other, "device"),
+             is_guessed(other) ? " (guessed)" : "");
+    if (ratio > 1 && !is_guessed(chosen) && !is_guessed(other))
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 ": %s is %.1f times as fast", name, ratio);
+    text_wrap(stdout, text, 0, 0, output_columns(stdout));
+}
+
 static void print_answer(const struct probe_options *options,
                          const json_t *answer)
 {
@@ -327,6 +384,7 @@ static void print_answer(const struct probe_options *options,
                ? options->device != NULL ? " (--device says so)"
                                          : " (TANDEM_DEVICE says so)"
                : "");
+    print_comparison(answer);
 }
 
 static bool read_question(struct question *q)

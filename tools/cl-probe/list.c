@@ -255,6 +255,14 @@ static void overview_device(const json_t *device)
     overview_line(device_text(device, "name"), text, 12);
 }
 
+static void overview_note(const char *note)
+{
+    if (note[0] == '\0')
+        return;
+    text_wrap(stdout, note, 0, 0, output_columns(stdout));
+    printf("\n");
+}
+
 static bool any_needs_calibration(const json_t *devices)
 {
     for (size_t i = 0; i < json_array_size(devices); i++)
@@ -302,6 +310,7 @@ int probe_overview(const struct probe_options *options)
         overview_device(json_array_get(devices, i));
     if (json_array_size(devices) > 0)
         printf("\n");
+    overview_note(devices_speed_note(devices));
     print_sentences("Not usable", json_object_get(found, "load_errors"));
     overview_next_steps(devices);
     json_decref(found);
