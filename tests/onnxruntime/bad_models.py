@@ -865,9 +865,28 @@ def wrong_options(arguments):
             chosen = {'device': arguments.device, option: bad}
             creation_error(_exp_model(), chosen.pop('device'), *texts,
                            fallback=True, **chosen)
+    for name in ('claims', 'Claim', 'y' * 900):
+        creation_error(_exp_model(), arguments.device, name[:200], 'device, claim, '
+                       'precision, first_run, explain or shapes', fallback=True,
+                       **{name: 'all'})
     x = floats(3)
     session = open_session(_exp_model(), arguments.device)
     check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
+
+
+@case
+def options_of_providers(arguments):
+    """The argument providers passes options, too. No other option is added to them."""
+    if provider.version() < (1, 25):
+        raise Skipped('this version does not know plugins there')
+    provider.register()
+    x = floats(3)
+    for options in ({}, {'device': arguments.device, 'claim': 'all'}):
+        session = provider.onnxruntime.InferenceSession(
+            _exp_model().SerializeToString(), enable_fallback=0,
+            providers=[('TandemExecutionProvider', options), 'CPUExecutionProvider'])
+        assert session.get_providers()[0] == provider.PROVIDER, session.get_providers()
+        check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
 
 
 @case

@@ -473,7 +473,7 @@ def no_device_to_compare(arguments):
     os.environ.update(TANDEM_BACKENDS='cpu')  # each context reads it
     # The CPU has a profile.
     check('auto', 'there is no GPU (cl-probe --doctor says why); claim=all')
-    os.environ.update(TANDEM_BACKENDS='cpu,opencl', XDG_CACHE_HOME='/nonexistent')
+    os.environ.update(TANDEM_BACKENDS='cpu,opencl')
     check('opencl', 'opencl:0 is not a GPU and was not measured', 'claim=all')
     check('auto', 'there is no GPU')
     os.environ.update(TANDEM_BACKENDS='cpu,simulated', TANDEM_SIM_OPEN='5')

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "adapters/onnxruntime/options.h"
+#include "adapters/onnxruntime/runtime.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,8 +29,8 @@ static void option_reject(struct reader *reader, const char *name,
     char message[MAX_VALUE_BYTES + 1280];
 
     snprintf(message, sizeof(message),
-             "TandemExecutionProvider: option %s has the value \"%s\"; "
-             "expected %s",
+             PROVIDER_NAME ": option %s has the value \"%s\"; "
+                           "expected %s",
              name, reader->value, expected);
     if (reader->status == NULL)
         reader->status =
@@ -196,6 +197,44 @@ static void explain_option(struct reader *reader, char out[MAX_VALUE_BYTES])
     memcpy(out, reader->value, MAX_VALUE_BYTES);
 }
 
+/* Rejects options that do not exist, such as misspelt ones. */
+static void unknown_options_reject(struct reader *reader)
+{
+    static const char *const known[] = {"device",    "claim",   "precision",
+                                        "first_run", "explain", "shapes"};
+    struct OrtKeyValuePairs *pairs = NULL;
+    const char *const *keys, *const *values;
+    char message[512];
+    size_t count;
+
+    reader->status =
+        reader->api->GetSessionOptionsConfigEntries(reader->session, &pairs);
+    if (reader->status != NULL)
+        return;
+    reader->api->GetKeyValuePairs(pairs, &keys, &values, &count);
+    for (size_t i = 0; i < count && reader->status == NULL; i++) {
+        const char *name = keys[i] + strlen(PREFIX);
+        size_t k = 0;
+
+        if (strncmp(keys[i], PREFIX, strlen(PREFIX)) != 0)
+            continue;
+        while (k < sizeof(known) / sizeof(known[0]) &&
+               strcmp(known[k], name) != 0)
+            k++;
+        if (k < sizeof(known) / sizeof(known[0]))
+            continue;
+        snprintf(message, sizeof(message),
+                 PROVIDER_NAME
+                 ": there is no option \"%.200s\"; expected "
+                 "device, claim, precision, first_run, explain or "
+                 "shapes",
+                 name);
+        reader->status =
+            reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
+    }
+    reader->api->ReleaseKeyValuePairs(pairs);
+}
+
 struct OrtStatus *options_read(struct provider_options *options,
                                const struct ort_api *api,
                                const struct OrtSessionOptions *session,
@@ -204,6 +243,7 @@ struct OrtStatus *options_read(struct provider_options *options,
     struct reader reader = {.api = api, .session = session};
     bool all, tf32;
 
+    unknown_options_reject(&reader);
     device_option(&reader, context, &options->device);
     option_choose(&reader, "claim", "cost", "all", &all);
     options->claim = all ? CLAIM_ALL : CLAIM_BY_COST;

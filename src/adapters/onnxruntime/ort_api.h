@@ -276,7 +276,14 @@ struct ort_api {
                                           const char **out);
     struct OrtStatus *(*GetValueInfoTypeInfo)(const struct OrtValueInfo *info,
                                               const struct OrtTypeInfo **out);
-    void *unused_291[16];
+    void *unused_291[7];
+    /* The texts belong to `pairs`. */
+    void (*GetKeyValuePairs)(const struct OrtKeyValuePairs *pairs,
+                             const char *const **out_keys,
+                             const char *const **out_values, size_t *out_count);
+    void *unused_299[1];
+    void (*ReleaseKeyValuePairs)(struct OrtKeyValuePairs *pairs);
+    void *unused_301[6];
     enum ort_hardware_type (*HardwareDevice_Type)(
         const struct OrtHardwareDevice *device);
     void *unused_308[9];
@@ -365,6 +372,9 @@ struct ort_api {
     void *unused_373[5];
     struct OrtStatus *(*GetTensorData)(const struct OrtValue *value,
                                        const void **out);
+    /* The caller releases *out. */
+    struct OrtStatus *(*GetSessionOptionsConfigEntries)(
+        const struct OrtSessionOptions *options, struct OrtKeyValuePairs **out);
 };
 ORT_SLOT(ort_api, GetErrorMessage, 2);
 ORT_SLOT(ort_api, GetTensorMutableData, 51);
@@ -380,6 +390,8 @@ ORT_SLOT(ort_api, GetSessionConfigEntry, 238);
 ORT_SLOT(ort_api, Logger_LogMessage, 247);
 ORT_SLOT(ort_api, ReadOpAttr, 272);
 ORT_SLOT(ort_api, GetValueInfoName, 289);
+ORT_SLOT(ort_api, GetKeyValuePairs, 298);
+ORT_SLOT(ort_api, ReleaseKeyValuePairs, 300);
 ORT_SLOT(ort_api, HardwareDevice_Type, 307);
 ORT_SLOT(ort_api, GetEpApi, 317);
 ORT_SLOT(ort_api, ValueInfo_GetInitializerValue, 326);
@@ -395,6 +407,7 @@ ORT_SLOT(ort_api, OpAttr_GetType, 363);
 ORT_SLOT(ort_api, ReleaseExternalInitializerInfo, 369);
 ORT_SLOT(ort_api, ExternalInitializerInfo_GetByteSize, 372);
 ORT_SLOT(ort_api, GetTensorData, 378);
+ORT_SLOT(ort_api, GetSessionOptionsConfigEntries, 379);
 
 /* [api] struct OrtApiBase, the same in every version */
 struct ort_api_base {
