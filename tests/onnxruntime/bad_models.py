@@ -875,6 +875,20 @@ def wrong_options(arguments):
 
 
 @case
+def missing_device_in_the_environment(arguments):
+    """A session with a device of TANDEM_DEVICE that does not exist is not created. With
+    device=cpu, the variable has no effect."""
+    name = arguments.device.split(':')[0]
+    os.environ['TANDEM_DEVICE'] = name + ':5'
+    for device in ('auto', name + ':0'):
+        creation_error(_exp_model(), device, 'TANDEM_DEVICE',
+                       'there is no device "%s:5"' % name, 'has %s:0' % name)
+    x = floats(3)
+    session = open_session(_exp_model(), 'cpu')
+    check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])
+
+
+@case
 def options_of_providers(arguments):
     """The argument providers passes options, too. No other option is added to them."""
     if provider.version() < (1, 25):

@@ -533,6 +533,24 @@ def devices_by_size(arguments):
 
 
 @case
+def device_of_the_environment(arguments):
+    """TANDEM_DEVICE selects the device unless the option does."""
+    tested = model([helper.make_node('MatMul', ['x', 'w'], ['y'])],
+                   [('x', FLOAT, [1, 64])], 'y', [('w', weights(64, 64))])
+    for option, variable, device in (('auto', '', 'cpu:0'),
+                                     ('auto', 'simulated', 'simulated:0'),
+                                     ('cpu:0', 'simulated', 'cpu:0')):
+        os.environ['TANDEM_DEVICE'] = variable
+        path = tempfile.mktemp()
+        session = provider.session(tested, option, explain=path)
+        session.run(None, {'x': weights(1, 64)})
+        with open(path, encoding='utf-8') as file:
+            step = file.read().splitlines()[-1].split()
+        assert step[:2] == ['gemm', device], (option, variable, step)
+        del session  # the next context reads the variable
+
+
+@case
 def compiled_models(arguments):
     """ModelCompiler says that it is not supported."""
     options = provider.session_options()

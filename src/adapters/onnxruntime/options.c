@@ -85,13 +85,35 @@ bool options_name_cpu(const struct ort_api *api,
     return cpu;
 }
 
+/* Sets *out to the device that TANDEM_DEVICE names, if it is set. */
+static void device_variable(struct reader *reader,
+                            struct tandem_context *context, uint32_t *out)
+{
+    const char *name = secure_getenv("TANDEM_DEVICE");
+    char message[1024];
+
+    if (name == NULL || name[0] == '\0' ||
+        tandem_device_find(context, name, out) == TANDEM_OK)
+        return;
+    snprintf(message, sizeof(message), PROVIDER_NAME ": TANDEM_DEVICE: %.800s",
+             tandem_last_error());
+    if (reader->status == NULL)
+        reader->status =
+            reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
+}
+
+/* The option takes precedence over TANDEM_DEVICE. But if TANDEM_DEVICE names no
+ * device, the context runs nothing, unless it is that of the CPU sessions. */
 static void device_option(struct reader *reader, struct tandem_context *context,
                           uint32_t *out)
 {
+    const bool is_set = option_read(reader, "device");
     char message[1024];
 
     *out = TANDEM_ANY_DEVICE;
-    if (!option_read(reader, "device") || strcmp(reader->value, "auto") == 0 ||
+    if (!is_set || strcmp(reader->value, "cpu") != 0)
+        device_variable(reader, context, out);
+    if (!is_set || strcmp(reader->value, "auto") == 0 ||
         tandem_device_find(context, reader->value, out) == TANDEM_OK)
         return;
     snprintf(message, sizeof(message), "auto, cpu or opencl:N (%.512s)",
