@@ -403,7 +403,8 @@ def with_report(function, arguments, operators):
         file = pathlib.Path(directory, "placement.txt")
         file.touch()
         session, lines = function(arguments, str(file))
-        report = file.read_text(encoding="utf-8")
+        # The first line tells the session from others in the same file.
+        report = file.read_text(encoding="utf-8").partition("\n")[2]
         for line in report.splitlines():
             if operators or not line.startswith("  "):
                 print(line)

@@ -303,7 +303,9 @@ struct ort_api {
         const struct OrtValueInfo *info, bool *out);
     struct OrtStatus *(*ValueInfo_IsConstantInitializer)(
         const struct OrtValueInfo *info, bool *out);
-    void *unused_332[2];
+    void *unused_332[1];
+    struct OrtStatus *(*Graph_GetName)(const struct OrtGraph *graph,
+                                       const char **out);
     /* *out is "" for a model that was not read from a file. */
     struct OrtStatus *(*Graph_GetModelPath)(const struct OrtGraph *graph,
                                             const char **out);
@@ -397,6 +399,7 @@ ORT_SLOT(ort_api, GetEpApi, 317);
 ORT_SLOT(ort_api, ValueInfo_GetInitializerValue, 326);
 ORT_SLOT(ort_api, ValueInfo_GetExternalInitializerInfo, 327);
 ORT_SLOT(ort_api, ValueInfo_IsGraphOutput, 330);
+ORT_SLOT(ort_api, Graph_GetName, 333);
 ORT_SLOT(ort_api, Graph_GetModelPath, 334);
 ORT_SLOT(ort_api, Graph_GetNumInputs, 338);
 ORT_SLOT(ort_api, Graph_GetNumNodes, 344);

@@ -9,6 +9,7 @@
 
 #include "adapters/onnxruntime/claim.h"
 #include "adapters/onnxruntime/options.h"
+#include "adapters/onnxruntime/report.h"
 #include "adapters/onnxruntime/runtime.h"
 #include "adapters/onnxruntime/subgraph.h"
 
@@ -34,6 +35,7 @@ struct provider {
     struct runtime *runtime;
     const struct OrtLogger *logger;
     struct provider_options options;
+    bool reported; /* the placement report has the line of the session */
     uint32_t compiled_count; /* groups that were compiled */
     bool writes_context;     /* the session writes a model of EPContext nodes */
 };
@@ -136,6 +138,14 @@ provider_get_capability(struct ort_ep *self, const struct OrtGraph *graph,
 {
     struct provider *provider = (struct provider *)self;
 
+    if (!provider->reported) {
+        struct OrtStatus *status =
+            report_session(provider->runtime, &provider->options, graph);
+
+        if (status != NULL)
+            return status;
+        provider->reported = true;
+    }
     return claim_nodes(provider->runtime, &provider->options, provider->logger,
                        graph, info);
 }

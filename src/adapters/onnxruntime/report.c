@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 void report_write(struct runtime *runtime,
                   const struct provider_options *options, const char *format,
@@ -34,6 +35,28 @@ void report_write(struct runtime *runtime,
         fclose(file);
     }
     pthread_mutex_unlock(&runtime->mutex);
+}
+
+struct OrtStatus *report_session(struct runtime *runtime,
+                                 const struct provider_options *options,
+                                 const struct OrtGraph *ort_graph)
+{
+    const time_t now = time(NULL);
+    const char *model = "";
+    struct OrtStatus *status =
+        runtime->api->Graph_GetModelPath(ort_graph, &model);
+    char date[64] = "?";
+    struct tm local;
+
+    if (status == NULL && model[0] == '\0')
+        status = runtime->api->Graph_GetName(ort_graph, &model);
+    if (status != NULL)
+        return status;
+    if (localtime_r(&now, &local) != NULL)
+        strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &local);
+    report_write(runtime, options, "session of %s, Tandem %s: model %s", date,
+                 tandem_version(), model);
+    return NULL;
 }
 
 /* ---- nodes that are not served ---- */

@@ -19,6 +19,12 @@ static inline const char *plural(uint64_t count)
 void report_write(struct runtime *runtime,
                   const struct provider_options *options, const char *format,
                   ...) __attribute__((format(printf, 3, 4)));
+/* Appends a line with the time, the version, and the file of the model.  If the
+ * model is not in a file, the line has the name of the graph, which may be a
+ * body of the model. */
+struct OrtStatus *report_session(struct runtime *runtime,
+                                 const struct provider_options *options,
+                                 const struct OrtGraph *ort_graph);
 /* Appends a line that counts the nodes that the provider does not serve, by
  * operator and element type, if there are any. */
 void report_unserved(struct runtime *runtime,
