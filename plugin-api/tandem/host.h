@@ -231,8 +231,9 @@ enum tandem_status tandem_device_name(struct tandem_context *context,
  * Returns TANDEM_NO_DEVICE if there is no such device. */
 enum tandem_status tandem_device_find(struct tandem_context *context,
                                       const char *name, uint32_t *out_device);
-/* Sets *out_calibrated to 1 if the device has a profile with measured costs,
- * else to 0. */
+/* Sets *out_calibrated to 1 if the device's profile has at least one measured
+ * cost, else to 0. Other costs can still be defaults, for example if the
+ * calibration ended early; tandem_candidate.calibrated tells for an operator. */
 enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
                                                uint32_t device,
                                                uint32_t *out_calibrated);

@@ -81,7 +81,8 @@ json_t *doctor_report(const struct doctor_facts *facts)
         problems += result_is_problem(json_array_get(results, i));
     return json_pack("{s:s, s:o, s:i, s:s, s:s}", "version", tandem_version(),
                      "checks", results, "problems", (int)problems, "note",
-                     devices_speed_note(devices), "next", next_step(devices, problems));
+                     devices_speed_note(devices), "next",
+                     next_step(devices, problems));
 }
 
 /* ---- output ---- */

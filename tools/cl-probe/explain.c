@@ -296,7 +296,8 @@ static void print_texts(const char *heading, const json_t *texts)
 }
 
 /* Returns the candidate of this name that can run the operator, or if `name` is
- * NULL the fastest one except `chosen`.  Returns NULL if there is none. */
+ * NULL the fastest one except `chosen`.  Returns NULL if no candidate matches.
+ */
 static const json_t *candidate_find(const json_t *candidates, const char *name,
                                     const char *chosen)
 {
