@@ -22,6 +22,7 @@ static const double rounds_seconds = 40.0, warm_seconds = 90.0,
 
 struct contender {
     const char *name, *device; /* as TANDEM_DEVICE; NULL: chosen */
+    FILE *report;
     struct tandem_context *context;
     struct network *network;
     double seconds[ROUNDS]; /* of an epoch */
@@ -58,8 +59,8 @@ static bool contender_open(struct contender *one, const struct table *train,
     if (one->device != NULL) {
         status = tandem_device_find(one->context, one->device, &device);
         if (status == TANDEM_NO_DEVICE) {
-            printf("  %-12s not compared: %s\n", one->name,
-                   tandem_last_error());
+            fprintf(one->report, "  %-12s not compared: %s\n", one->name,
+                    tandem_last_error());
             tandem_context_destroy(one->context);
             one->context = NULL;
             return true;
@@ -95,8 +96,10 @@ static bool contender_warm(struct contender *one)
         return false;
     one->epochs = 1 + (uint32_t)(round_seconds / (now_seconds() - epoch_start));
     if (tally.waiting > 0)
-        printf("  %-12s %llu operators of an epoch still wait for a compiler\n",
-               one->name, (unsigned long long)tally.waiting);
+        fprintf(one->report,
+                "  %-12s %llu operators of an epoch still wait for a"
+                " compiler\n",
+                one->name, (unsigned long long)tally.waiting);
     return true;
 }
 
@@ -130,22 +133,24 @@ static void contender_print(struct contender *one, const struct contender *base)
         return;
     snprintf(range, sizeof(range), "%.3f to %.3f", one->seconds[0] * 1e3,
              one->seconds[one->rounds - 1] * 1e3);
-    printf("  %-12s %9.3f   %-22s %9.1f", one->name, median * 1e3, range,
-           one->warm_seconds * 1e3);
+    fprintf(one->report, "  %-12s %9.3f   %-22s %9.1f", one->name,
+            median * 1e3, range, one->warm_seconds * 1e3);
     if (one != base)
-        printf("  %.3f", base->seconds[base->rounds / 2] / median);
-    printf("\n");
+        fprintf(one->report, "  %.3f",
+                base->seconds[base->rounds / 2] / median);
+    fprintf(one->report, "\n");
 }
 
-static void contenders_print(struct contender *all, uint32_t batch)
+static void contenders_print(FILE *report, struct contender *all,
+                             uint32_t batch)
 {
     double best = 0.0;
 
-    printf("One epoch at batch %u: median of %u rounds, ms; ratio:"
-           " the time of the\nchosen placement by this one's\n", batch,
-           all[CHOSEN].rounds);
-    printf("  %-12s %9s   %-22s %9s  %s\n", "placement", "median",
-           "least to most", "warm-up", "ratio");
+    fprintf(report, "One epoch at batch %u: median of %u rounds, ms; ratio:"
+            " the time of the\nchosen placement by this one's\n", batch,
+            all[CHOSEN].rounds);
+    fprintf(report, "  %-12s %9s   %-22s %9s  %s\n", "placement", "median",
+            "least to most", "warm-up", "ratio");
     for (int i = 0; i < CONTENDERS; i++) {
         double median;
 
@@ -157,8 +162,8 @@ static void contenders_print(struct contender *all, uint32_t batch)
             best = median;
     }
     if (best > 0.0)
-        printf("  chosen against the better of them: %.3f\n",
-               all[CHOSEN].seconds[all[CHOSEN].rounds / 2] / best);
+        fprintf(report, "  chosen against the better of them: %.3f\n",
+                all[CHOSEN].seconds[all[CHOSEN].rounds / 2] / best);
 }
 
 static bool contenders_run(struct contender *all)
@@ -179,13 +184,22 @@ static bool contenders_run(struct contender *all)
     return true;
 }
 
-bool compare_print(const struct table *train, const struct table *held,
-                   uint32_t batch, uint64_t seed)
+/* Returns the median time of an epoch, or 0 if there is no such device.  The
+ * times are sorted. */
+static double contender_median(const struct contender *one)
+{
+    return one->context != NULL ? one->seconds[one->rounds / 2] : 0.0;
+}
+
+bool compare_print(FILE *report, const struct table *train,
+                   const struct table *held, uint32_t batch, uint64_t seed,
+                   struct epoch_times *out_times)
 {
     struct contender all[CONTENDERS] = {
-        [CHOSEN] = {.name = "chosen"},
-        [CPU] = {.name = "all cpu", .device = "cpu"},
-        [OPENCL] = {.name = "all opencl", .device = "opencl"},
+        [CHOSEN] = {.name = "chosen", .report = report},
+        [CPU] = {.name = "all cpu", .device = "cpu", .report = report},
+        [OPENCL] = {.name = "all opencl", .device = "opencl",
+                    .report = report},
     };
     bool done = true;
 
@@ -193,10 +207,33 @@ bool compare_print(const struct table *train, const struct table *held,
         done = contender_open(&all[i], train, held, batch, seed);
     done = done && contenders_run(all);
     if (done)
-        contenders_print(all, batch);
+        contenders_print(report, all, batch);
+    if (done)
+        *out_times = (struct epoch_times){contender_median(&all[CHOSEN]),
+                                          contender_median(&all[CPU]),
+                                          contender_median(&all[OPENCL])};
     for (int i = 0; i < CONTENDERS; i++) {
         network_destroy(all[i].network);
         tandem_context_destroy(all[i].context);
     }
     return done;
+}
+
+void epoch_times_print(const struct epoch_times *times, bool only_cpu)
+{
+    if (times->chosen == 0.0)
+        return;
+    printf("One epoch   %.1f ms with the devices that Tandem chose\n",
+           times->chosen * 1e3);
+    if (times->cpu > 0.0 && only_cpu)
+        printf("            %.1f ms with the CPU alone, which is the same: for"
+               " a network\n            as small as this one, Tandem chose only"
+               " the CPU. The times differ\n            by chance.\n",
+               times->cpu * 1e3);
+    else if (times->cpu > 0.0)
+        printf("            %.1f ms with the CPU alone: Tandem is %.2f times"
+               " as fast\n", times->cpu * 1e3, times->cpu / times->chosen);
+    if (times->opencl > 0.0)
+        printf("            %.1f ms with the OpenCL device alone\n",
+               times->opencl * 1e3);
 }

@@ -30,10 +30,19 @@ enum { EXIT_INACCURATE = 1, EXIT_USAGE = 2, EXIT_ERROR = 3, MAX_SEEDS = 16 };
 static const double least_accuracy = 0.96;
 
 struct options {
-    const char *data, *device;
+    const char *data, *device, *report;
     uint32_t batch, epochs, seed_count;
     bool compare;
     uint64_t seeds[MAX_SEEDS];
+};
+
+/* What the trainings showed. */
+struct results {
+    FILE *report;
+    double accuracy; /* the lowest */
+    struct tally runs;
+    bool only_cpu; /* the CPU ran every operator */
+    struct epoch_times times;
 };
 
 static void usage_print(void)
@@ -50,6 +59,7 @@ static void usage_print(void)
         "  --device NAME   run everything on cpu, opencl, opencl:1, ...\n"
         "  --data FILE     the table of digits (%s)\n"
         "  --no-compare    leave out the comparison with one device alone\n"
+        "  --report FILE   write the results to FILE, and print a summary\n"
         "  -h, --help      this text\n"
         "  -V, --version   the version\n\n"
         "Exit status: 0, every accuracy is %.2f or more; %d, one is not;"
@@ -108,6 +118,9 @@ static bool option_parse(int option, struct options *options)
     case 'f':
         options->data = optarg;
         return true;
+    case 'r':
+        options->report = optarg;
+        return true;
     case 'n':
         options->compare = false;
         return true;
@@ -154,6 +167,7 @@ static int options_parse(int argc, char **argv, struct options *options)
         {"device", required_argument, NULL, 'd'},
         {"data", required_argument, NULL, 'f'},
         {"no-compare", no_argument, NULL, 'n'},
+        {"report", required_argument, NULL, 'r'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
@@ -234,30 +248,32 @@ static struct tandem_context *context_open(const struct options *options)
     return NULL;
 }
 
-static void devices_print(struct tandem_context *context)
+static void devices_print(FILE *report, struct tandem_context *context)
 {
     uint32_t count = 0;
 
     tandem_device_count(context, &count);
-    printf("Devices\n");
+    fprintf(report, "Devices\n");
     for (uint32_t i = 0; i < count; i++) {
         struct tandem_device_info info = {.struct_size = sizeof(info)};
-        const char *backend = "?";
+        const char *backend = "?", *path = NULL;
         uint32_t index = 0, calibrated = 0;
 
         tandem_device_name(context, i, &backend, &index);
         tandem_device_describe(context, i, &info);
         tandem_device_is_calibrated(context, i, &calibrated);
-        printf("  %s:%u  %s, %s\n", backend, index, info.name,
-               calibrated ? "calibrated"
-                          : "not calibrated (cl-probe --calibrate --quick)");
+        tandem_device_profile_path(context, i, &path);
+        fprintf(report, "  %s:%u  %s, %s%s\n", backend, index, info.name,
+                calibrated ? "costs from " : "all costs are guessed",
+                calibrated ? path : " (cl-probe --calibrate --quick)");
     }
     for (uint32_t i = 0; tandem_context_load_error(context, i) != NULL; i++)
-        printf("  not used: %s\n", tandem_context_load_error(context, i));
+        fprintf(report, "  not used: %s\n",
+                tandem_context_load_error(context, i));
 }
 
 /* One training; the network is the caller's to destroy. */
-static bool seed_train(struct tandem_context *context,
+static bool seed_train(FILE *report, struct tandem_context *context,
                        const struct options *options, const struct table *train,
                        const struct table *held, uint64_t seed,
                        struct network **out_network, double *out_accuracy)
@@ -275,11 +291,12 @@ static bool seed_train(struct tandem_context *context,
     if (!succeeded("the held-out images",
                    network_accuracy(*out_network, out_accuracy)))
         return false;
-    printf("  seed %llu: loss %.5f, accuracy %.4f (%u of %u), %.2f s\n",
-           (unsigned long long)seed, (double)loss, *out_accuracy,
-           (unsigned)(*out_accuracy * held->count + 0.5), held->count,
-           now_seconds() - start);
-    fflush(stdout);
+    fprintf(report,
+            "  seed %llu: loss %.5f, accuracy %.4f (%u of %u), %.2f s\n",
+            (unsigned long long)seed, (double)loss, *out_accuracy,
+            (unsigned)(*out_accuracy * held->count + 0.5), held->count,
+            now_seconds() - start);
+    fflush(report);
     return true;
 }
 
@@ -297,22 +314,23 @@ static bool epoch_measure(struct tandem_context *context,
            succeeded("measuring", tandem_context_set_timing(context, 0));
 }
 
-/* Splits by seed, trains, and leaves the least accuracy in *worst. */
+/* Splits by seed, trains, and keeps the lowest accuracy. */
 static bool seed_run(struct tandem_context *context,
                      const struct options *options, const struct table *table,
-                     uint64_t seed, struct tally *timed, double *worst)
+                     uint64_t seed, struct tally *timed,
+                     struct results *results)
 {
     struct table train, held;
     struct network *network = NULL;
     double accuracy = 0.0;
     bool done = table_split(table, seed, &train, &held) &&
-                seed_train(context, options, &train, &held, seed, &network,
-                           &accuracy);
+                seed_train(results->report, context, options, &train, &held,
+                           seed, &network, &accuracy);
 
     if (done && timed != NULL)
         done = epoch_measure(context, network, timed);
-    if (accuracy < *worst)
-        *worst = accuracy;
+    if (accuracy < results->accuracy)
+        results->accuracy = accuracy;
     network_destroy(network);
     table_clear(&train);
     table_clear(&held);
@@ -321,29 +339,34 @@ static bool seed_run(struct tandem_context *context,
 
 static bool seeds_run(struct tandem_context *context,
                       const struct options *options, const struct table *table,
-                      double *out_worst)
+                      struct results *results)
 {
-    struct tally runs = {.waiting = 0}, timed;
+    FILE *report = results->report;
+    struct tally timed;
 
-    *out_worst = 1.0;
-    printf("Training: %u epochs of %u batches of %u\n", options->epochs,
-           network_batches(table->count - (table->count + 2) / 5,
-                           options->batch), options->batch);
-    tandem_context_set_observer(context, tally_observe, &runs);
+    results->accuracy = 1.0;
+    fprintf(report, "Training: %u epochs of %u batches of %u\n",
+            options->epochs,
+            network_batches(table->count - (table->count + 2) / 5,
+                            options->batch),
+            options->batch);
+    tandem_context_set_observer(context, tally_observe, &results->runs);
     for (uint32_t i = 0; i < options->seed_count; i++)
         if (!seed_run(context, options, table, options->seeds[i],
-                      i + 1 == options->seed_count ? &timed : NULL, out_worst))
+                      i + 1 == options->seed_count ? &timed : NULL, results))
             return false;
     tandem_context_set_observer(context, NULL, NULL);
-    printf("Placement: where the operators ran in all trainings, and in one"
-           " more epoch, in which\neach operator is waited for and timed. Times"
-           " are means in us\n");
-    tally_print(context, &runs, &timed);
+    fprintf(report,
+            "Placement: where the operators ran in all trainings, and in one"
+            " more epoch, in which\neach operator is waited for and timed."
+            " Times are means in us\n");
+    tally_print(report, context, &results->runs, &timed);
+    results->only_cpu = tally_has_only(context, &results->runs, "cpu");
     return true;
 }
 
 static bool comparison_run(const struct options *options,
-                           const struct table *table)
+                           const struct table *table, struct results *results)
 {
     struct table train, held;
     bool done;
@@ -351,10 +374,55 @@ static bool comparison_run(const struct options *options,
     if (options->device != NULL || !options->compare)
         return true;
     done = table_split(table, options->seeds[0], &train, &held) &&
-           compare_print(&train, &held, options->batch, options->seeds[0]);
+           compare_print(results->report, &train, &held, options->batch,
+                         options->seeds[0], &results->times);
     table_clear(&train);
     table_clear(&held);
     return done;
+}
+
+/* Prints the first part of the summary. */
+static void training_summary_print(struct tandem_context *context,
+                                   const struct results *results)
+{
+    printf("Accuracy    %.1f %% or more of the images that were held out%s\n",
+           100.0 * results->accuracy,
+           results->accuracy >= least_accuracy ? "" : ": FAILED");
+    tally_summary_print(context, &results->runs);
+}
+
+/* Trains, compares and prints.  Returns the exit status. */
+static int table_run(const struct options *options, const struct table *table,
+                     struct results *results)
+{
+    struct tandem_context *context = context_open(options);
+    bool done = context != NULL, passed;
+
+    if (done) {
+        devices_print(results->report, context);
+        done = seeds_run(context, options, table, results);
+    }
+    if (done && options->report != NULL)
+        training_summary_print(context, results);
+    tandem_context_destroy(context);
+    done = done && comparison_run(options, table, results);
+    if (!done)
+        return EXIT_ERROR;
+    passed = results->accuracy >= least_accuracy;
+    fprintf(results->report, "Accuracy: at least %.4f, %.2f asked: %s\n",
+            results->accuracy, least_accuracy, passed ? "passed" : "FAILED");
+    if (options->report != NULL)
+        epoch_times_print(&results->times, results->only_cpu);
+    return passed ? EXIT_SUCCESS : EXIT_INACCURATE;
+}
+
+/* Returns false, with errno set or 0, if something could not be written. */
+static bool report_close(FILE *report)
+{
+    const bool lost = ferror(report);
+
+    errno = 0;
+    return fclose(report) == 0 && !lost;
 }
 
 static int run(int argc, char **argv)
@@ -365,30 +433,28 @@ static int run(int argc, char **argv)
                               .seed_count = 3,
                               .compare = true,
                               .seeds = {1, 2, 3}};
-    int leave = options_parse(argc, argv, &options);
-    struct tandem_context *context;
+    struct results results = {.report = stdout};
+    int status = options_parse(argc, argv, &options);
     struct table table;
-    double worst = 0.0;
-    bool done;
 
-    if (leave != 0)
-        return leave - 1;
+    if (status != 0)
+        return status - 1;
     if (!table_read(options.data, &table))
         return EXIT_USAGE;
-    context = context_open(&options);
-    done = context != NULL;
-    if (done) {
-        devices_print(context);
-        done = seeds_run(context, &options, &table, &worst);
-    }
-    tandem_context_destroy(context);
-    done = done && comparison_run(&options, &table);
+    if (options.report != NULL)
+        results.report = fopen(options.report, "we");
+    if (results.report == NULL)
+        fprintf(stderr, "digits: %s: %s\n", options.report, strerror(errno));
+    status = results.report != NULL ? table_run(&options, &table, &results)
+                                    : EXIT_ERROR;
     table_clear(&table);
-    if (!done)
-        return EXIT_ERROR;
-    printf("Accuracy: at least %.4f, %.2f asked: %s\n", worst, least_accuracy,
-           worst >= least_accuracy ? "passed" : "FAILED");
-    return worst >= least_accuracy ? EXIT_SUCCESS : EXIT_INACCURATE;
+    if (options.report == NULL || results.report == NULL)
+        return status;
+    if (report_close(results.report))
+        return status;
+    fprintf(stderr, "digits: %s: %s\n", options.report,
+            errno != 0 ? strerror(errno) : "some of it is lost");
+    return EXIT_ERROR;
 }
 
 int main(int argc, char **argv)

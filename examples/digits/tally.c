@@ -6,6 +6,9 @@
 #include "tally.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#define DEVICE_NAME_BYTES 32
 
 static const char *const class_names[TANDEM_CLASS_END] = {
 #define CLASS_NAME(ID, number, name) [number] = #name,
@@ -51,49 +54,111 @@ void tally_observe(void *user, const struct tandem_explanation *explanation,
 }
 
 /* The runs, and means in us. */
-static void cell_numbers_print(const struct tally_cell *cell, bool measured)
+static void cell_numbers_print(FILE *out, const struct tally_cell *cell,
+                               bool measured)
 {
     double runs_us = (double)cell->runs * 1e3;
 
-    printf(" %9llu", (unsigned long long)cell->runs);
+    fprintf(out, " %9llu", (unsigned long long)cell->runs);
     if (cell->runs == 0)
-        printf(" %10s", "-");
+        fprintf(out, " %10s", "-");
     else
-        printf(" %10.2f", cell->predicted_ns / runs_us);
+        fprintf(out, " %10.2f", cell->predicted_ns / runs_us);
     if (measured && cell->runs == 0)
-        printf(" %9s", "-");
+        fprintf(out, " %9s", "-");
     else if (measured)
-        printf(" %9.2f", cell->measured_ns / runs_us);
+        fprintf(out, " %9.2f", cell->measured_ns / runs_us);
 }
 
-static void cell_print(struct tandem_context *context, uint32_t op_class,
-                       uint32_t device, const struct tally_cell *runs,
-                       const struct tally_cell *timed)
+/* Writes the name of the device, such as "opencl:0". */
+static const char *device_name(struct tandem_context *context, uint32_t device,
+                               char name[DEVICE_NAME_BYTES])
 {
     const char *backend = "?";
     uint32_t index = 0;
-    char name[32];
+
+    tandem_device_name(context, device, &backend, &index);
+    snprintf(name, DEVICE_NAME_BYTES, "%s:%u", backend, index);
+    return name;
+}
+
+static void cell_print(FILE *out, struct tandem_context *context,
+                       uint32_t op_class, uint32_t device,
+                       const struct tally_cell *runs,
+                       const struct tally_cell *timed)
+{
+    char name[DEVICE_NAME_BYTES];
 
     if (runs->runs == 0 && timed->runs == 0)
         return;
-    tandem_device_name(context, device, &backend, &index);
-    snprintf(name, sizeof(name), "%s:%u", backend, index);
-    printf("  %-13s %-9s", class_names[op_class], name);
-    cell_numbers_print(runs, false);
-    cell_numbers_print(timed, true);
-    printf("\n");
+    fprintf(out, "  %-13s %-9s", class_names[op_class],
+            device_name(context, device, name));
+    cell_numbers_print(out, runs, false);
+    cell_numbers_print(out, timed, true);
+    fprintf(out, "\n");
 }
 
-void tally_print(struct tandem_context *context, const struct tally *runs,
-                 const struct tally *timed)
+void tally_print(FILE *out, struct tandem_context *context,
+                 const struct tally *runs, const struct tally *timed)
 {
-    printf("  %-23s %20s %30s\n", "", "-- all trainings --",
-           "------- timed epoch -------");
-    printf("  %-13s %-9s %9s %10s %9s %10s %9s\n", "operators", "device",
-           "runs", "predicted", "runs", "predicted", "measured");
+    fprintf(out, "  %-23s %20s %30s\n", "", "-- all trainings --",
+            "------- timed epoch -------");
+    fprintf(out, "  %-13s %-9s %9s %10s %9s %10s %9s\n", "operators", "device",
+            "runs", "predicted", "runs", "predicted", "measured");
     for (uint32_t op_class = 1; op_class < TANDEM_CLASS_END; op_class++)
         for (uint32_t device = 0; device < TANDEM_MAX_DEVICES; device++)
-            cell_print(context, op_class, device,
+            cell_print(out, context, op_class, device,
                        &runs->cells[op_class][device],
                        &timed->cells[op_class][device]);
+}
+
+/* Returns the number of operators that the device ran. */
+static uint64_t device_runs(const struct tally *runs, uint32_t device)
+{
+    uint64_t count = 0;
+
+    for (uint32_t op_class = 1; op_class < TANDEM_CLASS_END; op_class++)
+        count += runs->cells[op_class][device].runs;
+    return count;
+}
+
+void tally_summary_print(struct tandem_context *context,
+                         const struct tally *runs)
+{
+    const char *heading = "Chosen";
+    uint64_t all = 0;
+
+    for (uint32_t device = 0; device < TANDEM_MAX_DEVICES; device++)
+        all += device_runs(runs, device);
+    for (uint32_t device = 0; device < TANDEM_MAX_DEVICES; device++) {
+        const uint64_t count = device_runs(runs, device);
+        char name[DEVICE_NAME_BYTES];
+
+        if (count == 0)
+            continue;
+        printf("%-11s %s for %.0f %% of the operators:\n           ", heading,
+               device_name(context, device, name),
+               100.0 * (double)count / (double)all);
+        for (uint32_t op_class = 1; op_class < TANDEM_CLASS_END; op_class++)
+            if (runs->cells[op_class][device].runs > 0)
+                printf(" %s", class_names[op_class]);
+        printf("\n");
+        heading = "";
+    }
+}
+
+bool tally_has_only(struct tandem_context *context, const struct tally *runs,
+                    const char *backend)
+{
+    for (uint32_t device = 0; device < TANDEM_MAX_DEVICES; device++) {
+        const char *own = "?";
+        uint32_t index;
+
+        if (device_runs(runs, device) == 0)
+            continue;
+        tandem_device_name(context, device, &own, &index);
+        if (strcmp(own, backend) != 0)
+            return false;
+    }
+    return true;
 }

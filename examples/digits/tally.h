@@ -6,6 +6,7 @@
 #ifndef DIGITS_TALLY_H
 #define DIGITS_TALLY_H
 
+#include <stdio.h>
 #include <tandem/host.h>
 
 struct tally_cell {
@@ -25,7 +26,15 @@ void tally_observe(void *user, const struct tandem_explanation *explanation,
 
 /* Prints how often each device ran each class of operators, and what one was
  * predicted to take, in runs and in timed, and what it took in timed. */
-void tally_print(struct tandem_context *context, const struct tally *runs,
-                 const struct tally *timed);
+void tally_print(FILE *out, struct tandem_context *context,
+                 const struct tally *runs, const struct tally *timed);
+
+/* Prints to standard output which device ran which operators. */
+void tally_summary_print(struct tandem_context *context,
+                         const struct tally *runs);
+
+/* Returns true if devices of other backends ran no operator. */
+bool tally_has_only(struct tandem_context *context, const struct tally *runs,
+                    const char *backend);
 
 #endif
