@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What configure accepts, and the installed files.
+# What quickstart prints, what configure accepts, and the installed files.
 
 TESTS += $(tests_install_checks)
 long_tests += $(tests_install_long)
