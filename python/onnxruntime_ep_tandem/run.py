@@ -372,6 +372,9 @@ def describe_devices(session, report):
 
 def add_model_arguments(parser):
     """Adds the arguments of both commands, run and explain."""
+    parser.epilog = ("The first run waits until the kernels are compiled (the provider's "
+                     "option first_run=wait). In a program, the default is that the CPU "
+                     "computes meanwhile.")
     parser.add_argument("model", help="an ONNX file")
     parser.add_argument("--device", default="auto",
                         help="auto (default), cpu or opencl:N")

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 
 import numpy
 import onnx
@@ -550,6 +551,27 @@ def devices_by_size(arguments):
         with open(path, encoding='utf-8') as file:
             step = file.read().splitlines()[-1].split()
         assert step[:2] == ['gemm', device], (length, step)
+
+
+@case
+def cpu_computes_while_kernels_compile(arguments):
+    """The report says so once, and lists the operators when they ran on the device."""
+    os.environ['TANDEM_SIM_READY'] = '8'
+    tested = model([helper.make_node('Exp', ['x'], ['a'], name='exp'),
+                    helper.make_node('Softmax', ['a'], ['y'])],
+                   [('x', FLOAT, [4, 64])], 'y')
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, 'report')
+        session = provider.session(tested, 'simulated', first_run='cpu', explain=path)
+        for _ in range(30):
+            session.run(None, {'x': weights(4, 64)})
+            time.sleep(0.01)
+        with open(path, encoding='utf-8') as file:
+            lines = file.read().splitlines()
+    assert lines[2:4] == [
+        'group 1 (from node exp): computed on the CPU until kernels of 2 operators '
+        'are compiled', 'group 1 (from node exp): 2 operators'], lines
+    assert [line.split()[1] for line in lines[4:]] == ['simulated:0'] * 2, lines
 
 
 @case

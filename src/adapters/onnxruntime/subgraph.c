@@ -34,9 +34,10 @@ struct cached_form {
     uint32_t users; /* threads that run it, and 1 while it is in the list */
     struct execution *unused;
     uint32_t unused_count;
-    uint32_t device; /* device that runs the form */
-    bool compiled;   /* every step was ready on the device once */
-    bool reported;   /* the placement report lists the form's steps */
+    uint32_t device;    /* device that runs the form */
+    bool compiled;      /* every step was ready on the device once */
+    bool wait_reported; /* the report says that the CPU computes meanwhile */
+    bool reported;      /* the placement report lists the form's steps */
 };
 
 struct subgraph {
@@ -495,25 +496,25 @@ static struct OrtStatus *run_on_device(struct run *run,
     return write_outputs(run, execution, out_status);
 }
 
-/* Returns true if no step has to be compiled for the form's device. Starts
- * to compile those that have to be. */
-static bool form_is_compiled(struct subgraph *subgraph,
+/* Returns the number of steps that have to be compiled for the form's device.
+ * Starts to compile them. */
+static uint32_t form_compile(struct subgraph *subgraph,
                              struct cached_form *cached)
 {
     struct step_arguments arguments = {.device = cached->device,
                                        .flags = subgraph->options->gemm_flags};
     struct execution *query;
-    bool compiled = true;
+    uint32_t compiling = 0;
 
     if (execution_create_query(subgraph->runtime->context, &cached->form,
                                &query) != TANDEM_OK)
-        return true; /* the run waits for the compiler */
+        return 0; /* the run waits for the compiler */
     for (; arguments.step < cached->form.step_count; arguments.step++) {
         if (execution_prepare(query, arguments) == TANDEM_NOT_READY)
-            compiled = false;
+            compiling++;
     }
     execution_destroy(query);
-    return compiled;
+    return compiling;
 }
 
 /* Returns the device for the run: the form's, or the CPU plugin's while kernels
@@ -524,15 +525,24 @@ static uint32_t run_device(struct subgraph *subgraph,
                            struct cached_form *cached)
 {
     const uint32_t device = cached->device;
-    uint32_t cpu;
-    bool compiled;
+    uint32_t cpu, compiling = 0;
+    bool compiled, report;
 
     pthread_mutex_lock(&subgraph->mutex);
-    if (!cached->compiled)
-        cached->compiled = form_is_compiled(subgraph, cached) ||
-                           subgraph->options->wait_for_compilation;
+    if (!cached->compiled) {
+        compiling = form_compile(subgraph, cached);
+        cached->compiled =
+            compiling == 0 || subgraph->options->wait_for_compilation;
+    }
     compiled = cached->compiled;
+    report = !compiled && !cached->wait_reported;
+    cached->wait_reported |= report;
     pthread_mutex_unlock(&subgraph->mutex);
+    if (report)
+        report_write(subgraph->runtime, subgraph->options,
+                     "%s: computed on the CPU until kernels of %" PRIu32
+                     " operator%s are compiled",
+                     subgraph->name, compiling, plural(compiling));
     if (compiled || tandem_device_find(subgraph->runtime->context, "cpu",
                                        &cpu) != TANDEM_OK)
         return device;
