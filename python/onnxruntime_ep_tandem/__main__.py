@@ -4,6 +4,8 @@
 import argparse
 import importlib.metadata
 import os
+import re
+import subprocess
 import sys
 
 from . import errors, files
@@ -28,6 +30,24 @@ def run_cl_probe(arguments=None):
         os.execv(program, [program, *(sys.argv[1:] if arguments is None else arguments)])
     except OSError as error:
         errors.fail(f"cannot run cl-probe: {error}")
+
+
+def print_probe_help(name):
+    """Prints the parts of cl-probe's help that are about the command."""
+    option = PROBE_COMMANDS[name][0][0]
+    try:
+        files.use_opencl_loader()
+        text = subprocess.run([str(files.cl_probe()), "--help"], text=True, check=True,
+                              stdout=subprocess.PIPE).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        errors.fail(f"cannot run cl-probe: {error}")
+    others = re.findall("cl-probe (--[a-z-]+)", text)
+    usage = re.search(f"cl-probe {option}(.*)", text)[1]
+    print(f"usage: {PROGRAM} {name}{usage}\n\n{PROBE_COMMANDS[name][1]}\n")
+    for entry in re.findall(r"^  -.*(?:\n {4,}.*)*", text, re.MULTILINE):
+        only_with = re.search("with (--[^:]*):", entry)
+        if option in only_with[1] if only_with else entry.split()[0] not in others:
+            print(entry)
 
 
 def version():
@@ -69,6 +89,10 @@ def parse_arguments(arguments):
 
 def main():
     arguments = sys.argv[1:] or ["devices"]
+    if arguments[0] in ("doctor", "calibrate", "verify") and (
+            {"-h", "--help"} & set(arguments[1:])):
+        print_probe_help(arguments[0])
+        return
     if arguments[0] in PROBE_COMMANDS:
         run_cl_probe([*PROBE_COMMANDS[arguments[0]][0], *arguments[1:]])
     parsed = parse_arguments(arguments)

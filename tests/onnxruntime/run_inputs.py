@@ -15,7 +15,7 @@ import numpy
 import onnx
 
 import child_cases
-from child_cases import case
+from child_cases import Skipped, case
 from small_models import BOOL, FLOAT, INT64, constant, model, node, value
 
 PYTHON = str(pathlib.Path(__file__).parents[2] / 'python')
@@ -154,6 +154,29 @@ def last_line_names_the_cpu_provider(arguments):
     """With claim=cost, nothing can win on the CPU plugin."""
     text = run(arguments, '--value', 'index=0', claim='cost', device='cpu')
     expect(text.splitlines()[-1], "the model ran on ONNX Runtime's CPU provider")
+
+
+@case
+def help_is_about_the_command(arguments):
+    """cl-probe describes its options once, for all of the commands that it runs."""
+    if not os.access('cl-probe', os.X_OK):
+        raise Skipped('cl-probe is not in the current directory')
+    path = os.getcwd() + ':' + os.environ['PATH']
+
+    def text_of(command):
+        return subprocess.run(
+            [sys.executable, '-m', 'onnxruntime_ep_tandem', command, '--help'],
+            text=True, check=True, stdout=subprocess.PIPE,
+            env={**os.environ, 'PYTHONPATH': PYTHON, 'PATH': path}).stdout
+    for command, options in (
+            ('calibrate', '--quick --wait --replace'), ('doctor', ''),
+            ('verify', '--operator --report')):
+        text = text_of(command)
+        expect(text, 'usage: ', command + ' [--' if options else command + '\n')
+        listed = set(re.findall('^  .*?(--[a-z-]+)', text, re.MULTILINE))
+        assert listed == {*options.split(), '--device', '--timeout', '--driver-timeout',
+                          '--json', '--verbose', '--help', '--version'}, text
+    expect(text_of('devices'), '--explain')
 
 
 @case
