@@ -51,9 +51,19 @@ LENGTHS = {
 # ---- sessions ----
 
 
+def session_options():
+    """Returns options of a session that leaves the CPU to the other one after a run.
+
+    By default, the threads of a session keep their CPUs busy for a while."""
+    options = rt.SessionOptions()
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    return options
+
+
 def open_cpu_session(model):
     try:
-        return rt.InferenceSession(model, providers=["CPUExecutionProvider"])
+        return rt.InferenceSession(model, session_options(),
+                                   providers=["CPUExecutionProvider"])
     except Exception as error:
         fail(f"cannot load the model {model}: {error}")
 
@@ -69,7 +79,7 @@ def open_tandem_session(arguments, shapes, file):
         "shapes": ";".join(f"{name}:{'x'.join(map(str, shape))}"
                            for name, shape in shapes.items() if shape),
     }
-    options = rt.SessionOptions()
+    options = session_options()
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     try:
         rt.register_execution_provider_library("tandem", get_library_path())
