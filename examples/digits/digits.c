@@ -36,7 +36,7 @@ struct options {
     uint64_t seeds[MAX_SEEDS];
 };
 
-/* What the trainings showed. */
+/* Results of the trainings. */
 struct results {
     FILE *report;
     double accuracy; /* the lowest */

@@ -233,7 +233,7 @@ enum tandem_status tandem_device_find(struct tandem_context *context,
                                       const char *name, uint32_t *out_device);
 /* Sets *out_calibrated to 1 if the device's profile has at least one measured
  * cost, else to 0. Other costs can still be defaults, for example if the
- * calibration ended early; tandem_candidate.calibrated tells for an operator. */
+ * calibration ended early: see tandem_candidate.calibrated. */
 enum tandem_status tandem_device_is_calibrated(struct tandem_context *context,
                                                uint32_t device,
                                                uint32_t *out_calibrated);
