@@ -83,7 +83,8 @@ static const struct gpu_vendor {
      {"amdocl", "RusticlOpenCL"},
      "libRusticlOpenCL.so.1 of Mesa, with RUSTICL_ENABLE=radeonsi (Debian, "
      "Ubuntu: mesa-opencl-icd; Fedora: mesa-libOpenCL), or libamdocl64.so of "
-     "AMD's ROCm"},
+     "ROCm (AMD's repository, Arch: rocm-opencl-runtime; Debian from 13 on: "
+     "rocm-opencl-icd)"},
     {0x8086,
      "Intel",
      {"igdrcl"},

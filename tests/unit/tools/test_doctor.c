@@ -160,6 +160,11 @@ TEST(registered_driver_of_a_gpu)
                    "nvidia-opencl-icd");
     find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'cpu'}]", "[]");
     expect_problem(check_registered_drivers, "a GPU of NVIDIA", "install");
+    gpu_put("0000:01:00.0", "0x1002\n");
+    expect_problem(check_registered_drivers, "a GPU of AMD",
+                   "Arch: rocm-opencl-runtime; Debian from 13 on: "
+                   "rocm-opencl-icd)");
+    gpu_put("0000:01:00.0", "0x10de\n");
     /* The user seems to need no other GPU. */
     find("[{'name': 'opencl', 'backend': 'opencl', 'kind': 'gpu'}]", "[]");
     expect(check_registered_drivers, "ok", "1 driver in /vendors");
