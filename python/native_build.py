@@ -3,11 +3,14 @@
 
 pip calls this through hatchling (pyproject.toml).  It needs what ./quickstart needs to
 build Tandem.  TANDEM_WHEEL_EXTRA names a directory whose files are added to the package
-(python/make-wheel).
+(python/make-wheel).  To build for another machine, TANDEM_WHEEL_CONFIGURE has more
+arguments of configure, and TANDEM_WHEEL_PLATFORM is the platform of the wheel's tag
+(docs/packaging.md).
 """
 
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -21,7 +24,7 @@ PACKAGE = "onnxruntime_ep_tandem"
 CONFIGURE = ["--prefix=/usr", "--libdir=/usr/lib", "--localstatedir=/var",
              "--disable-static"]
 # Each program and library finds libtandem next to itself, wherever the package is.
-LDFLAGS = "-s -Wl,-rpath,'$$ORIGIN/../lib'"
+LDFLAGS = "-s -Wl,-rpath,'$$ORIGIN/../lib' " + os.environ.get("LDFLAGS", "")
 
 
 def call(command, directory):
@@ -36,8 +39,9 @@ def build(source, directory):
     """Builds the source, and returns the directory with the installed files."""
     if not (source / "configure").is_file():
         call(["autoreconf", "-fi"], source)
+    more = shlex.split(os.environ.get("TANDEM_WHEEL_CONFIGURE", ""))
     call([source / "configure", *CONFIGURE, "CFLAGS=-O2", "CXXFLAGS=-O2",
-          f"LDFLAGS={LDFLAGS}"], directory)
+          f"LDFLAGS={LDFLAGS}", *more], directory)
     call(["make", f"-j{len(os.sched_getaffinity(0))}"], directory)
     call(["make", "install", f"DESTDIR={directory / 'stage'}"], directory)
     return directory / "stage" / "usr"
@@ -71,7 +75,8 @@ class NativeBuildHook(BuildHookInterface):
                       for file in sorted(extra.rglob("*")) if file.is_file()]
         build_data["force_include"].update(
             (str(file), f"{PACKAGE}/{path}") for file, path in files)
-        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        platform = os.environ.get("TANDEM_WHEEL_PLATFORM") or sysconfig.get_platform()
+        platform = platform.replace("-", "_").replace(".", "_")
         build_data["tag"] = f"py3-none-{platform}"
         build_data["pure_python"] = False
 
