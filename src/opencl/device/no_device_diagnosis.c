@@ -62,8 +62,7 @@ enum tandem_status no_platform_report(void)
         return last_error_set(
             TANDEM_NO_DEVICE,
             "none of the registered OpenCL drivers (%u .icd files) provides a "
-            "platform%s: libraries are missing or find no supported hardware; "
-            "cl-probe --list reports the error of each driver",
+            "platform%s: cl-probe --doctor says why",
             count, named);
     location_explain(place, why, sizeof(why));
     if (variable != NULL)
