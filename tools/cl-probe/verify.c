@@ -16,9 +16,11 @@
 #include <dlfcn.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,10 +92,15 @@ bool verify_find_program(char out[VERIFY_PATH_BYTES])
 
 /* ---- the suite, in a child ---- */
 
-_Noreturn static void program_exec(const struct verification *v, int out)
+/* The program is killed when `parent` dies, which is killed with cl-probe. */
+_Noreturn static void program_exec(const struct verification *v, int out,
+                                   pid_t parent)
 {
     char index[16];
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
     snprintf(index, sizeof index, "%u", v->device);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
@@ -203,6 +210,7 @@ static void verify_body(void *argument, struct child_link *link)
     struct verification *v = argument;
     char *line = NULL;
     size_t room = 0;
+    const pid_t parent = getpid();
     int ends[2], state = 0;
     FILE *from;
     pid_t pid;
@@ -216,7 +224,7 @@ static void verify_body(void *argument, struct child_link *link)
         return;
     }
     if (pid == 0)
-        program_exec(v, ends[1]);
+        program_exec(v, ends[1], parent);
     close(ends[1]);
     from = fdopen(ends[0], "r");
     while (from != NULL && getline(&line, &room, from) > 0)
