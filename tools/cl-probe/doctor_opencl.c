@@ -131,10 +131,12 @@ static void check_empty_drivers(const struct doctor_facts *facts,
     }
 }
 
-/* Returns what to do about a driver in this state, or NULL if the state is not
- * a problem by itself. */
-static const char *state_advice(const char *state)
+/* Returns what to do about a driver, or NULL if its state is not a problem by
+ * itself. */
+static const char *driver_advice(const json_t *driver)
 {
+    const char *state = device_text(driver, "state");
+    const char *file = device_text(driver, "file");
     static const struct {
         const char *state, *advice;
     } states[] = {
@@ -149,6 +151,10 @@ static const char *state_advice(const char *state)
                    "until then, Tandem does not use OpenCL"},
     };
 
+    /* A value of OCL_ICD_VENDORS that is not a directory can be a library. */
+    if (strcmp(state, "missing") == 0 && file[0] != '\0' &&
+        strcmp(file, device_text(driver, "library")) == 0)
+        return "unset OCL_ICD_VENDORS, or set it to a directory of .icd files";
     for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
         if (strcmp(state, states[i].state) == 0)
             return states[i].advice;
@@ -177,7 +183,7 @@ void check_driver_libraries(const struct doctor_facts *facts, json_t *result)
     for (size_t i = 0; i < count; i++) {
         const json_t *driver = json_array_get(drivers, i);
         const char *state = device_text(driver, "state");
-        const char *advice = state_advice(state);
+        const char *advice = driver_advice(driver);
 
         working += strcmp(state, "ok") == 0;
         empty += strcmp(state, "empty") == 0;

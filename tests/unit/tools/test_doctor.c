@@ -195,6 +195,14 @@ LOOP_TEST(bad_drivers, CASES_IN(bad_states))
                    bad_states[_i].advice);
 }
 
+TEST(variable_of_no_directory)
+{
+    find("[]", "[{'file': '/none', 'library': '/none', 'state': 'missing',"
+               "  'message': 'it fails'}]");
+    expect_problem(check_driver_libraries, "/none: it fails",
+                   "unset OCL_ICD_VENDORS");
+}
+
 TEST(drivers_without_devices)
 {
     find("[]", "[{'file': 'a.icd', 'state': 'ok'},"
