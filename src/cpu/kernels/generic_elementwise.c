@@ -78,7 +78,8 @@ static float floored_mod(float a, float b)
 #define UNARY(id, expression)                                                  \
     static void row_##id(const struct row *row)                                \
     {                                                                          \
-        const float *in = row->in[0], *f = row->params->f;                     \
+        const float *in = row->in[0];                                          \
+        const float *f = row->params != NULL ? row->params->f : NULL;          \
         float *out = row->out[0];                                              \
         (void)f;                                                               \
         for (int64_t i = 0; i < row->n; i++) {                                 \

@@ -27,7 +27,7 @@ struct row {
     uint32_t constants;
     const void *in[4];
     void *out[3];
-    const struct params *params;
+    const struct params *params; /* NULL: the operator has no attributes */
 };
 typedef void (*row_fn)(const struct row *row);
 

@@ -57,7 +57,8 @@ static void row_isnan(const struct row *row)
  * the limit infinity. */
 static void row_isinf(const struct row *row)
 {
-    const float *in = row->in[0], *f = row->params->f;
+    const float *in = row->in[0];
+    const float *f = row->params != NULL ? row->params->f : NULL;
     uint8_t *out = row->out[0];
     float low = f[0] != 0 ? -FLT_MAX : -INFINITY;
     float high = f[1] != 0 ? FLT_MAX : INFINITY, x = *in;
