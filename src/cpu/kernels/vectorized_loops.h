@@ -57,8 +57,7 @@ static void row_isnan(const struct row *row)
  * the limit infinity. */
 static void row_isinf(const struct row *row)
 {
-    const float *in = row->in[0];
-    const float *f = row->params != NULL ? row->params->f : NULL;
+    const float *in = row->in[0], *f = row->params->f;
     uint8_t *out = row->out[0];
     float low = f[0] != 0 ? -FLT_MAX : -INFINITY;
     float high = f[1] != 0 ? FLT_MAX : INFINITY, x = *in;
