@@ -7,7 +7,7 @@ TABLES below defines the tables. With --check, the page is not written: the exit
 is 1 if it differs from what would be written, and the difference is printed.
 
 h200.json is a result of bench-all; result_document.h describes its members.
-networks.json has results of other programs, with these members:
+networks.json has results that one run of bench-all does not give, with these members:
 
     schema        "tandem-networks 1"
     measurements  [MEASUREMENT]
@@ -147,9 +147,9 @@ def quotient(name):
 # ---- lines of tables ----
 
 
-def selection(label, keys, columns, optional=False):
+def selection(label, keys, columns):
     """Returns a function for a table with one line for each key. A key is a string,
-    or (first cell, key). A row that does not exist is an error unless it is optional."""
+    or (first cell, key). A row that does not exist is an error."""
     def lines(results):
         yield [label] + [column.heading for column in columns]
         for key in keys:
@@ -158,10 +158,10 @@ def selection(label, keys, columns, optional=False):
             for column in columns:
                 file, group, suite, name = column.key
                 row = results.rows.get((file, group, suite, name.replace("{}", key)))
-                if row is None and not optional:
+                if row is None:
                     fail("%s.json has no row %s of %s %s" % (
                         file, name.replace("{}", key), group, suite))
-                line.append("-" if row is None else column.value(row))
+                line.append(column.value(row))
             yield line
     return lines
 
