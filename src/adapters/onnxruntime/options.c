@@ -89,8 +89,12 @@ bool options_name_cpu(const struct ort_api *api,
 static void device_variable(struct reader *reader,
                             struct tandem_context *context, uint32_t *out)
 {
-    const char *name = secure_getenv("TANDEM_DEVICE");
     char message[1024];
+#ifdef HAVE_SECURE_GETENV
+    const char *name = secure_getenv("TANDEM_DEVICE");
+#else
+    const char *name = NULL; /* libtandem reads no variables either */
+#endif
 
     if (name == NULL || name[0] == '\0' ||
         tandem_device_find(context, name, out) == TANDEM_OK)
