@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,24 @@ static const uint32_t ops[] = {TANDEM_OP_NEG,  TANDEM_OP_ABS,  TANDEM_OP_FLOOR,
                                TANDEM_OP_TANH, TANDEM_OP_RELU};
 #define OPS (sizeof ops / sizeof ops[0])
 
+/* Returns true if the process runs the program tandem-compile.  Before a new
+ * process runs it, it already has this name: that of the thread which starts
+ * it, and which would hang if the process were stopped. */
+static bool has_program(int pid)
+{
+    char path[32], program[PATH_MAX];
+    const char *name;
+    ssize_t length;
+
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    length = readlink(path, program, sizeof program - 1);
+    if (length < 0)
+        return false;
+    program[length] = '\0';
+    name = strrchr(program, '/');
+    return name && strcmp(name + 1, "tandem-compile") == 0;
+}
+
 /* Returns the number of processes tandem-compile that this process has started
  * and that have not ended, and sends them the signal if it is not 0. */
 static int compile_processes(int signal_number)
@@ -32,16 +51,15 @@ static int compile_processes(int signal_number)
 
     ck_assert_ptr_nonnull(stream);
     while ((entry = readdir(stream))) {
-        char path[300], name[32], state;
+        char path[300];
         int pid, parent;
         FILE *file;
 
         snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
         if (!(file = fopen(path, "r")))
             continue;
-        if (fscanf(file, "%d (%31[^)]) %c %d", &pid, name, &state, &parent) ==
-                4 &&
-            parent == getpid() && strcmp(name, "tandem-compile") == 0) {
+        if (fscanf(file, "%d (%*[^)]) %*c %d", &pid, &parent) == 2 &&
+            parent == getpid() && has_program(pid)) {
             count++;
             if (signal_number != 0)
                 kill(pid, signal_number);
