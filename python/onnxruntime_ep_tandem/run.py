@@ -61,6 +61,8 @@ def session_options():
 
 
 def open_cpu_session(model):
+    if pathlib.Path(model).is_dir():
+        fail(f"{model} is a directory; expected an ONNX file")
     try:
         return rt.InferenceSession(model, session_options(),
                                    providers=["CPUExecutionProvider"])
@@ -97,11 +99,11 @@ def open_tandem_session(arguments, shapes, file):
 
 
 def parse_shape(text):
-    """Parses NAME=1x128 and returns the name and the shape."""
-    name, _, sizes = text.rpartition("=")
+    """Parses NAME:1x128, as in the option "shapes", and returns the name and the shape."""
+    name, _, sizes = text.rpartition(":")
     sizes = sizes.split("x")
     if not name or not all(size.isdecimal() for size in sizes):
-        raise argparse.ArgumentTypeError(f"{text}: expected NAME=1x128")
+        raise argparse.ArgumentTypeError(f"{text}: expected NAME:1x128")
     return name, tuple(map(int, sizes))
 
 
@@ -366,6 +368,9 @@ def describe_devices(session, report):
         counts = collections.Counter()
         for part in session.get_provider_graph_assignment_info():
             counts[part.ep_name] += len(part.get_nodes())
+        if not counts:
+            return ("no node is left to run: ONNX Runtime computed the outputs, which "
+                    "depend on no input, when it loaded the model")
         nodes = f" ({counts[get_ep_name()]} of {sum(counts.values())} nodes)"
     if planned and set(planned) == {"0"}:
         return (f"Tandem{nodes} had nothing to compute: all tensors are empty, or only "
@@ -394,7 +399,7 @@ def add_model_arguments(parser):
     parser.add_argument("--precision", choices=("f32", "tf32"), default="f32",
                         help="the precision of matrix products (default f32)")
     parser.add_argument("--shape", type=parse_shape, action="append", default=[],
-                        metavar="NAME=1x128", help="the shape of an input")
+                        metavar="NAME:1x128", help="the shape of an input")
     parser.add_argument("--inputs", metavar="FILE.npz",
                         help="a file of numpy.savez with arrays for some inputs")
     parser.add_argument("--value", type=parse_value, action="append", default=[],

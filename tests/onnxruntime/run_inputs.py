@@ -13,6 +13,7 @@ import tempfile
 
 import numpy
 import onnx
+import onnxruntime
 
 import child_cases
 from child_cases import Skipped, case
@@ -74,7 +75,7 @@ def values_and_files_are_inputs(arguments):
 
 @case
 def a_number_fills_the_shape(arguments):
-    text = run(arguments, '--shape', 'index=5', '--value', 'index=0',
+    text = run(arguments, '--shape', 'index:5', '--value', 'index=0',
                '--value', 'x=2.5')
     expect(text, 'output y [5, 4]: largest difference 0')
 
@@ -87,13 +88,13 @@ def open_dimensions_get_a_size_that_works(arguments):
            'output y [1, 3, 320, 1280]: largest difference 0')
     text = run(arguments, graph=_reshaped([5, 7, 11]), status=1)
     expect(text, 'CPUExecutionProvider failed', '--shape or --inputs')
-    text = run(arguments, '--shape', 'x=1x5x7x11', graph=_reshaped([5, 7, 11]))
+    text = run(arguments, '--shape', 'x:1x5x7x11', graph=_reshaped([5, 7, 11]))
     assert 'chosen' not in text, text
 
 
 @case
 def shapes_reach_the_decision(arguments):
-    text = run(arguments, '--shape', 'index=5', '--value', 'index=0', claim='cost')
+    text = run(arguments, '--shape', 'index:5', '--value', 'index=0', claim='cost')
     expect(text, 'index:5')
 
 
@@ -122,8 +123,28 @@ def operators_are_listed_by_explain(arguments):
 def nothing_is_computed(arguments):
     """The batch is empty."""
     tested = model([node('Relu', 'x', 'y')], [value('x', FLOAT, ['n', 4])], [value('y')])
-    text = run(arguments, '--shape', 'x=0x4', graph=tested)
+    text = run(arguments, '--shape', 'x:0x4', graph=tested)
     expect(text.splitlines()[-1], 'had nothing to compute')
+
+
+@case
+def no_node_is_left(arguments):
+    """ONNX Runtime computes constant outputs when it loads a model."""
+    tested = model([node('Relu', 'c', 'y')], [], [value('y')], [constant('c', [1, -1])])
+    text = run(arguments, graph=tested)
+    # Only from version 1.24 on is the number of nodes known.
+    expect(text.splitlines()[-1], 'Tandem took no node' if
+           onnxruntime.__version__.startswith('1.23') else 'no node is left to run')
+
+
+@case
+def a_directory_is_no_model(arguments):
+    with tempfile.TemporaryDirectory() as directory:
+        result = subprocess.run(
+            [sys.executable, '-m', 'onnxruntime_ep_tandem', 'run', directory], text=True,
+            check=False, stderr=subprocess.PIPE, env={**os.environ, 'PYTHONPATH': PYTHON})
+    assert result.returncode == 1, result
+    expect(result.stderr, f'{directory} is a directory; expected an ONNX file')
 
 
 @case

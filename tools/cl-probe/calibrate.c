@@ -147,6 +147,7 @@ int probe_calibrate(const struct probe_options *options)
 {
     const struct device_job job = {
         .verb = "calibrate",
+        .work = "the calibration",
         .limit_s =
             options->wait_s + (options->quick ? QUICK_LIMIT_S : FULL_LIMIT_S),
         .saves = true,

@@ -3,22 +3,15 @@
 #include <config.h>
 
 #include "calibration_state.h"
-#include "calibration_run.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Returns true if the profile has tuning results.  cl-probe --tune can add them
- * after a calibration that ended early. */
-static bool has_tuning(const json_t *profile)
-{
-    return json_object_size(json_object_get(profile, "tuning")) > 0;
-}
+/* Separates the parts in a profile's note "missing"; see calibration_save.c. */
+static const char separator[] = ", ";
 
 json_t *calibration_missing(const json_t *profile)
 {
-    static const char separator[] = ", ";
-    /* "PART, PART, ..."; see calibration_save.c. */
     const char *part =
         device_text(json_object_get(profile, "notes"), "missing");
     json_t *missing = json_array();
@@ -26,14 +19,49 @@ json_t *calibration_missing(const json_t *profile)
     while (*part != '\0') {
         const char *end = strstr(part, separator);
         const size_t length = end != NULL ? (size_t)(end - part) : strlen(part);
-        const bool is_tuning = length == strlen(PART_TUNING) &&
-                               strncmp(part, PART_TUNING, length) == 0;
 
-        if (!is_tuning || !has_tuning(profile))
-            json_array_append_new(missing, json_stringn(part, length));
+        json_array_append_new(missing, json_stringn(part, length));
         part += end != NULL ? length + strlen(separator) : length;
     }
     return missing;
+}
+
+/* Writes the texts with separators.  Returns `out`. */
+static const char *missing_join(const json_t *missing,
+                                char out[CALIBRATION_STATE_BYTES])
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < json_array_size(missing); i++) {
+        const size_t used = strlen(out);
+
+        snprintf(out + used, CALIBRATION_STATE_BYTES - used, "%s%s",
+                 i == 0 ? "" : separator,
+                 json_string_value(json_array_get(missing, i)));
+    }
+    return out;
+}
+
+enum tandem_status calibration_missing_remove(struct tandem_profile *profile,
+                                              const char *path,
+                                              const char *part)
+{
+    char text[CALIBRATION_STATE_BYTES];
+    json_t *content = json_load_file(path, 0, NULL),
+           *missing = calibration_missing(content);
+    bool is_found = false;
+
+    for (size_t i = json_array_size(missing); i-- > 0;)
+        if (strcmp(json_string_value(json_array_get(missing, i)), part) == 0)
+            is_found = json_array_remove(missing, i) == 0;
+    missing_join(missing, text);
+    json_decref(missing);
+    json_decref(content);
+    if (!is_found)
+        return TANDEM_OK;
+    const enum tandem_status status = tandem_profile_set_note(
+        profile, "missing", text[0] != '\0' ? text : NULL);
+    return status == TANDEM_OK ? tandem_profile_save(profile, NULL, NULL, 0)
+                               : status;
 }
 
 enum calibration_state calibration_state(const json_t *device)
@@ -48,17 +76,7 @@ enum calibration_state calibration_state(const json_t *device)
 const char *calibration_missing_text(const json_t *device,
                                      char out[CALIBRATION_STATE_BYTES])
 {
-    const json_t *missing = json_object_get(device, "missing");
-
-    out[0] = '\0';
-    for (size_t i = 0; i < json_array_size(missing); i++) {
-        const size_t used = strlen(out);
-
-        snprintf(out + used, CALIBRATION_STATE_BYTES - used, "%s%s",
-                 i == 0 ? "" : ", ",
-                 json_string_value(json_array_get(missing, i)));
-    }
-    return out;
+    return missing_join(json_object_get(device, "missing"), out);
 }
 
 const char *calibration_state_text(const json_t *device,

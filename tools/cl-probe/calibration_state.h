@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tells if a device is calibrated.  Parent process, except for
- * calibration_missing. */
+ * calibration_missing and calibration_missing_remove. */
 #ifndef CL_PROBE_CALIBRATION_STATE_H
 #define CL_PROBE_CALIBRATION_STATE_H
 
@@ -18,6 +18,12 @@ enum calibration_state {
  * finish, such as "gemm" and "tuning".  `profile` is the content of the
  * profile, or NULL.  The caller releases the array. */
 json_t *calibration_missing(const json_t *profile);
+
+/* Removes the part from the missing parts of the profile, which was saved at
+ * `path`, and saves it again if it was one of them. */
+enum tandem_status calibration_missing_remove(struct tandem_profile *profile,
+                                              const char *path,
+                                              const char *part);
 
 /* Returns the state of a device of device_list.h. */
 enum calibration_state calibration_state(const json_t *device);

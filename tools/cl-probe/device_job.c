@@ -64,6 +64,9 @@ static json_t *device_run(const struct probe_options *options,
     json_t *result, *error;
 
     progress_begin(&progress, request.name, options->verbose);
+    if (!progress.terminal && !options->json)
+        printf("%s: %s takes at most %u s\n", request.name, job->work, limit_s);
+    fflush(stdout);
     if (job->self_test)
         self_test_job_run(&request, &progress);
     progress.expected_ns = job->expected_s * NS_PER_S;

@@ -13,6 +13,7 @@
 
 struct device_job {
     const char *verb; /* "calibrate" */
+    const char *work; /* "the calibration" */
     unsigned limit_s; /* time limit of a child, unless --timeout sets another */
     unsigned expected_s; /* see struct progress */
     bool self_test;      /* self_test_job_run comes first */

@@ -31,37 +31,27 @@ bool device_is(const json_t *device, const char *name)
     return strlen(own) == length && strncmp(own, name, length) == 0;
 }
 
-void devices_check_forced(const json_t *found, const char *forced)
+bool devices_have(const json_t *found, const char *name, const char *source)
 {
     const json_t *devices = json_object_get(found, "devices");
     char names[512] = "";
 
-    if (forced == NULL || forced[0] == '\0')
-        return;
+    if (name == NULL || name[0] == '\0')
+        return true;
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
         const size_t used = strlen(names);
 
-        if (device_is(device, forced))
-            return;
-        snprintf(names + used, sizeof names - used, "%s%s",
-                 used == 0 ? "" : ", ", device_text(device, "name"));
-    }
-    probe_complain("TANDEM_DEVICE: there is no device \"%s\"; expected one "
-                   "of: %s",
-                   forced, names);
-}
-
-bool devices_have(const json_t *found, const char *name)
-{
-    const json_t *devices = json_object_get(found, "devices");
-
-    for (size_t i = 0; i < json_array_size(devices); i++)
-        if (device_is(json_array_get(devices, i), name))
+        if (device_is(device, name))
             return true;
-    probe_complain("there is no device \"%s\"; cl-probe --list names those "
-                   "that there are",
-                   name);
+        snprintf(names + used, sizeof names - used, "%s%s",
+                 used == 0 ? "; expected one of: " : ", ",
+                 device_text(device, "name"));
+    }
+    probe_complain("%s: there is no device \"%s\"%s", source, name,
+                   names[0] != '\0' ? names
+                                    : "; cl-probe --list names those that "
+                                      "there are");
     return false;
 }
 
@@ -481,6 +471,7 @@ json_t *devices_find(const struct probe_options *options, const char *name,
     json_t *names = names_find(), *value, *devices;
     const char *sorted[MAX_BACKENDS], *key;
     size_t count = 0;
+    bool is_there;
 
     json_object_foreach (names, key, value)
         sorted[count++] = key;
@@ -494,11 +485,12 @@ json_t *devices_find(const struct probe_options *options, const char *name,
     json_decref(names);
     if (name == NULL)
         return found;
+    is_there = devices_have(found, name, "--device");
     devices = json_object_get(found, "devices");
     for (size_t i = json_array_size(devices); i-- > 0;)
         if (!device_is(json_array_get(devices, i), name))
             json_array_remove(devices, i);
-    if (devices_have(found, name))
+    if (is_there)
         return found;
     *out_exit = devices_status(found);
     json_decref(found);

@@ -27,12 +27,10 @@ json_t *devices_find(const struct probe_options *options, const char *name,
  * else PROBE_NO_DEVICE. */
 int devices_status(const json_t *found);
 
-/* Prints a message if the list does not have the device `forced`, which
- * TANDEM_DEVICE names.  `forced` may be NULL or empty. */
-void devices_check_forced(const json_t *found, const char *forced);
-
-/* Returns true if the list has the device.  Otherwise prints a message. */
-bool devices_have(const json_t *found, const char *name);
+/* Returns true if the list has the device, or if `name` is NULL or empty.
+ * Otherwise prints a message.  `source` is "TANDEM_DEVICE" or the option that
+ * names the device. */
+bool devices_have(const json_t *found, const char *name, const char *source);
 
 /* Returns true if `name` selects the device.  "opencl" and "opencl:0" select
  * the same device. */

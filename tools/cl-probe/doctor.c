@@ -7,6 +7,7 @@
 
 #include "../common/text_wrap.h"
 #include "calibration_state.h"
+#include "child_process.h"
 #include "device_list.h"
 #include "doctor.h"
 
@@ -14,6 +15,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Columns of the names of the checks, and of the texts. */
@@ -71,6 +73,17 @@ static const char *next_step(const json_t *devices, size_t problems)
            "which device would run this operator, and why.";
 }
 
+static json_t *summary(const json_t *devices, size_t problems)
+{
+    if (problems > 0)
+        return child_text("%zu check%s found a problem.", problems,
+                          problems == 1 ? "" : "s");
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        if (strcmp(device_text(json_array_get(devices, i), "kind"), "cpu") != 0)
+            return json_string("No problem was found.");
+    return json_string("No problem was found, and no GPU.");
+}
+
 json_t *doctor_report(const struct doctor_facts *facts)
 {
     const json_t *devices = json_object_get(facts->found, "devices");
@@ -79,9 +92,10 @@ json_t *doctor_report(const struct doctor_facts *facts)
 
     for (size_t i = 0; i < json_array_size(results); i++)
         problems += result_is_problem(json_array_get(results, i));
-    return json_pack("{s:s, s:o, s:i, s:s, s:s}", "version", tandem_version(),
-                     "checks", results, "problems", (int)problems, "note",
-                     devices_speed_note(devices), "next",
+    return json_pack("{s:s, s:o, s:i, s:o, s:s, s:s}", "version",
+                     tandem_version(), "checks", results, "problems",
+                     (int)problems, "summary", summary(devices, problems),
+                     "note", devices_speed_note(devices), "next",
                      next_step(devices, problems));
 }
 
@@ -122,16 +136,11 @@ static void print_paragraph(const char *text)
 static void print_results(const json_t *report)
 {
     const json_t *results = json_object_get(report, "checks");
-    const double problems = device_number(report, "problems");
-    char text[80] = "No problem was found.";
 
     printf("Tandem %s\n\n", device_text(report, "version"));
     for (size_t i = 0; i < json_array_size(results); i++)
         print_result(json_array_get(results, i));
-    if (problems > 0)
-        snprintf(text, sizeof text, "%.0f check%s found a problem.", problems,
-                 problems == 1 ? "" : "s");
-    print_paragraph(text);
+    print_paragraph(device_text(report, "summary"));
     print_paragraph(device_text(report, "note"));
     print_paragraph(device_text(report, "next"));
 }

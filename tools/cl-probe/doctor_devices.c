@@ -119,8 +119,7 @@ void check_profiles(const struct doctor_facts *facts, json_t *result)
         check_calibration_end(device, result);
     }
     if (missing[0] != '\0')
-        result_not_applicable(result, "no profile yet of %s: costs are guessed",
-                              missing);
+        result_ok(result, "no profile yet of %s: costs are guessed", missing);
     else if (count == 0)
         result_not_applicable(result, "there is no device");
     else

@@ -476,8 +476,10 @@ int probe_explain(const struct probe_options *options)
     if (question.backends[0] == '\0')
         probe_complain("there is no device; cl-probe --list says what is "
                        "missing");
-    else if ((resident == NULL || devices_have(found, resident)) &&
-             (forced == NULL || devices_have(found, forced)))
+    else if (devices_have(found, resident, "--resident") &&
+             devices_have(found, forced,
+                          options->device != NULL ? "--device"
+                                                  : "TANDEM_DEVICE"))
         status = explain(&question);
     json_decref(found);
     return status;

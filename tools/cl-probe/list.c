@@ -206,7 +206,7 @@ int probe_list(const struct probe_options *options)
     if (found == NULL)
         return status;
     if (options->device == NULL) {
-        devices_check_forced(found, options->forced);
+        devices_have(found, options->forced, "TANDEM_DEVICE");
         add_hints(found);
     }
     status = devices_status(found);
@@ -303,7 +303,7 @@ int probe_overview(const struct probe_options *options)
     if (found == NULL)
         return status;
     if (options->device == NULL)
-        devices_check_forced(found, options->forced);
+        devices_have(found, options->forced, "TANDEM_DEVICE");
     status = devices_status(found);
     print_title(found);
     for (size_t i = 0; i < json_array_size(devices); i++)

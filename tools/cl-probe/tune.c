@@ -7,6 +7,7 @@
 #include <config.h>
 
 #include "calibration_run.h"
+#include "calibration_state.h"
 
 #include "../common/clock.h"
 
@@ -37,6 +38,8 @@ static void tune_lane(const struct device_job_request *request,
     status = tune_and_save(session, profile, budget_ns, found);
     if (status == TANDEM_OK && json_object_size(found) > 0)
         status = tandem_profile_save(profile, NULL, path, sizeof path);
+    if (status == TANDEM_OK && path[0] != '\0')
+        status = calibration_missing_remove(profile, path, PART_TUNING);
     if (status != TANDEM_OK)
         child_fail(link, "%s; %s (%s)", session->backend->last_error(),
                    tandem_last_error(), tandem_status_name(status));
@@ -80,6 +83,7 @@ int probe_tune(const struct probe_options *options)
 {
     const struct device_job job = {
         .verb = "tune",
+        .work = "the search for parameters",
         .limit_s = budget_of(options) + AFTER_S,
         .expected_s = budget_of(options),
         .saves = true,

@@ -241,6 +241,7 @@ int probe_warm_cache(const struct probe_options *options)
 {
     const struct device_job job = {
         .verb = "warm",
+        .work = "the compilation of the kernels",
         .limit_s = WARM_LIMIT_S,
         .run = warm_body,
         .on_result = warm_print,
