@@ -76,7 +76,7 @@ def open_tandem_session(arguments, shapes, file):
         "claim": arguments.claim,
         "precision": arguments.precision,
         "first_run": "wait",  # time the device, not the CPU that stands in for it
-        "explain": file,
+        "explain": str(file),
         # The decision is about the shapes that will run.
         "shapes": ";".join(f"{name}:{'x'.join(map(str, shape))}"
                            for name, shape in shapes.items() if shape),
@@ -87,7 +87,8 @@ def open_tandem_session(arguments, shapes, file):
         rt.register_execution_provider_library("tandem", get_library_path())
         devices = [d for d in rt.get_ep_devices() if d.ep_name == get_ep_name()]
         options.add_provider_for_devices(devices, settings)
-        session = rt.InferenceSession(arguments.model, options)
+        # Before version 1.32, an error would lead to a session without Tandem.
+        session = rt.InferenceSession(arguments.model, options, enable_fallback=False)
     except Exception as error:
         fail(f"cannot open a session with Tandem: {error}")
     # By default, onnxruntime repeats a run that fails with the CPU provider.
@@ -189,7 +190,10 @@ def input_dtype(argument):
 def load_inputs(path):
     """Returns the arrays of an .npz file."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            raise ValueError("it has one array without a name")
+        with file:
             return {name: file[name] for name in file.files}
     except Exception as error:  # numpy raises many types for a broken file
         fail(f"--inputs {path}: cannot read the file: {error}; expected "
@@ -289,8 +293,10 @@ def choose_inputs(session, arguments):
         except Exception as error:
             failure = str(error).strip()
     else:
-        hint = "; give other inputs with --shape or --inputs"
-        fail(f"the run with CPUExecutionProvider failed: {failure}{hint}")
+        tried = ", ".join(f"{name}:{'x'.join(map(str, array.shape))}"
+                          for name, array in feeds.items())
+        fail(f"the run with CPUExecutionProvider failed: {failure}; the last shapes that "
+             f"were tried are {tried}; give others with --shape or --inputs")
     for argument in inputs:
         shape = feeds[argument.name].shape
         if argument.name not in shapes and list(shape) != argument.shape:
@@ -314,6 +320,18 @@ def timed_run(session, feeds):
     return outputs, time.perf_counter() - start
 
 
+def has_taken(file):
+    """Returns true if Tandem took nodes, as the report in the file says."""
+    return ": taken" in file.read_text(encoding="utf-8")
+
+
+def first_run(session, feeds, arguments, file):
+    if has_taken(file) and not arguments.device.startswith("cpu"):
+        print("The first run compiles the kernels that are not cached, which can take a "
+              "minute.", file=sys.stderr)
+    return timed_run(session, feeds)
+
+
 def describe_output(name, expected, actual):
     if not isinstance(expected, np.ndarray) or expected.dtype == object:
         return f"output {name}: not a numeric tensor, not compared"
@@ -329,16 +347,20 @@ def run_model(arguments, file):
     reference = open_cpu_session(arguments.model)
     feeds, expected, shapes = choose_inputs(reference, arguments)
     session = open_tandem_session(arguments, shapes, file)
-    actual, first = timed_run(session, feeds)
+    actual, first = first_run(session, feeds, arguments, file)
     lines = [describe_output(output.name, *values)
              for output, *values in zip(session.get_outputs(), expected, actual)]
     pairs = [(timed_run(reference, feeds)[1], timed_run(session, feeds)[1])
              for _ in range(arguments.repeat)]
     cpu, tandem = map(statistics.median, zip(*pairs))
-    lines.append(
-        f"median of {len(pairs)} run{plural(len(pairs))}: CPU provider {cpu * 1e3:.3f} ms, "
-        f"Tandem {tandem * 1e3:.3f} ms, ratio {cpu / tandem:.2f} (above 1, Tandem is "
-        f"faster); Tandem's first run {first * 1e3:.1f} ms")
+    line = (f"median of {len(pairs)} run{plural(len(pairs))}: CPU provider "
+            f"{cpu * 1e3:.3f} ms, Tandem {tandem * 1e3:.3f} ms, ")
+    if has_taken(file):
+        line += (f"ratio {cpu / tandem:.2f} (above 1, Tandem is faster); Tandem's first "
+                 f"run {first * 1e3:.1f} ms")
+    else:
+        line += "which both were runs of the CPU provider"
+    lines.append(line)
     return session, lines
 
 
@@ -346,7 +368,7 @@ def explain_model(arguments, file):
     """Returns the session, and no lines."""
     feeds, _, shapes = choose_inputs(open_cpu_session(arguments.model), arguments)
     session = open_tandem_session(arguments, shapes, file)
-    timed_run(session, feeds)
+    first_run(session, feeds, arguments, file)
     return session, []
 
 
@@ -420,7 +442,7 @@ def with_report(function, arguments, operators):
     with tempfile.TemporaryDirectory() as directory:
         file = pathlib.Path(directory, "placement.txt")
         file.touch()
-        session, lines = function(arguments, str(file))
+        session, lines = function(arguments, file)
         # The first line tells the session from others in the same file.
         report = file.read_text(encoding="utf-8").partition("\n")[2]
         for line in report.splitlines():

@@ -25,6 +25,7 @@ from child_cases import case
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 DOUBLE, INT32 = onnx.TensorProto.DOUBLE, onnx.TensorProto.INT32
+FLOAT16 = onnx.TensorProto.FLOAT16
 CURVES = ('elementwise', 'transcendental', 'multi_transcendental', 'reduce',
           'softmax', 'strided', 'gather', 'optimizer', 'norm')
 
@@ -477,6 +478,13 @@ def nodes_that_are_not_served(arguments):
     _, text = report(tested, claim='all')
     assert ('\nnot served, so left to ONNX Runtime: 1 RandomUniformLike ('
             '"RandomUniformLike")\n') in text, text
+    assert text.count('\nagain, after ONNX Runtime has replaced nodes by simpler '
+                      'ones:\n') == 1, text
+    tested = model([helper.make_node('Neg', ['x'], ['y'])], [('x', FLOAT16, [4])], 'y')
+    tested.graph.output[0].type.tensor_type.elem_type = FLOAT16
+    _, text = report(tested)
+    assert ('not served, so left to ONNX Runtime: 1 Neg of float16 ("Neg"); export '
+            'the model in float32\n') in text, text
 
 
 @case

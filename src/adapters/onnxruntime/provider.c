@@ -35,7 +35,8 @@ struct provider {
     struct runtime *runtime;
     const struct OrtLogger *logger;
     struct provider_options options;
-    bool reported; /* the placement report has the line of the session */
+    bool reported;   /* the placement report has the line of the session */
+    bool main_asked; /* the nodes of the main graph were asked for */
     uint32_t compiled_count; /* groups that were compiled */
     bool writes_context;     /* the session writes a model of EPContext nodes */
 };
@@ -137,15 +138,20 @@ provider_get_capability(struct ort_ep *self, const struct OrtGraph *graph,
                         struct OrtEpGraphSupportInfo *info)
 {
     struct provider *provider = (struct provider *)self;
+    const struct ort_api *api = provider->runtime->api;
+    const struct OrtNode *parent = NULL; /* a node with a body, such as If */
+    struct OrtStatus *status = api->Graph_GetParentNode(graph, &parent);
 
-    if (!provider->reported) {
-        struct OrtStatus *status =
-            report_session(provider->runtime, &provider->options, graph);
-
-        if (status != NULL)
-            return status;
-        provider->reported = true;
-    }
+    if (status == NULL && !provider->reported)
+        status = report_session(provider->runtime, &provider->options, graph);
+    if (status != NULL)
+        return status;
+    provider->reported = true;
+    if (parent == NULL && provider->main_asked)
+        report_write(provider->runtime, &provider->options,
+                     "again, after ONNX Runtime has replaced nodes by simpler "
+                     "ones:");
+    provider->main_asked |= parent == NULL;
     return claim_nodes(provider->runtime, &provider->options, provider->logger,
                        graph, info);
 }

@@ -150,6 +150,7 @@ void report_unserved(struct runtime *runtime,
     struct node_kind kinds[MAX_KINDS];
     uint32_t kind_count = 0, others = 0, length = 0;
     char text[MAX_KINDS * 192] = "";
+    bool has_f16 = false;
 
     for (uint32_t i = 0; i < graph->node_count; i++) {
         struct node_kind *kind;
@@ -164,7 +165,9 @@ void report_unserved(struct runtime *runtime,
     }
     if (kind_count == 0)
         return;
-    for (uint32_t i = 0; i < kind_count; i++)
+    for (uint32_t i = 0; i < kind_count; i++) {
+        has_f16 |=
+            kinds[i].dtype == TANDEM_F16 || kinds[i].dtype == TANDEM_BF16;
         length += (uint32_t)snprintf(
             text + length, sizeof(text) - length,
             "%s%" PRIu32 " %.60s%s%s (\"%.60s\"%s)", i > 0 ? ", " : "",
@@ -172,11 +175,12 @@ void report_unserved(struct runtime *runtime,
             kinds[i].dtype != 0 ? " of " : "",
             kinds[i].dtype != 0 ? onnx_dtype_name(kinds[i].dtype) : "",
             node_label(kinds[i].first), kinds[i].count > 1 ? ", ..." : "");
+    }
     if (others > 0)
         snprintf(text + length, sizeof(text) - length,
                  ", and %" PRIu32 " other%s", others, plural(others));
-    report_write(runtime, options, "not served, so left to ONNX Runtime: %s",
-                 text);
+    report_write(runtime, options, "not served, so left to ONNX Runtime: %s%s",
+                 text, has_f16 ? "; export the model in float32" : "");
 }
 
 /* ---- operators ---- */
