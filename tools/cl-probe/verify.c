@@ -353,11 +353,17 @@ int probe_verify(const struct probe_options *options)
         return status;
     }
     status = devices_status(found);
+    if (json_array_size(json_object_get(found, "devices")) == 0)
+        probe_complain("there is no device to verify%s; cl-probe --list says "
+                       "what is missing",
+                       options->report != NULL ? ", so no report is written"
+                                               : "");
     results = verify_all(options, json_object_get(found, "devices"), program,
                          &status);
     if (options->json)
         probe_print_json(json_pack("{s:O}", "results", results));
-    if (options->report != NULL && !report_write(options, found, results))
+    if (options->report != NULL && json_array_size(results) > 0 &&
+        !report_write(options, found, results))
         status = PROBE_FAILED;
     json_decref(results);
     json_decref(found);
