@@ -71,7 +71,7 @@ bool pocl_aborts(char *out_why, size_t bytes)
         return false;
     snprintf(out_why, bytes,
              "POCL_CACHE_DIR is set, but empty, at which PoCL aborts the "
-             "process: unset it, or set it to a directory that can be written");
+             "process; unset it, or set it to a directory that can be written");
     return true;
 }
 
@@ -100,7 +100,7 @@ void pocl_explain_absence(char *out_why, size_t bytes)
     if (devices != NULL || environment_is_empty("POCL_DEVICES"))
         snprintf(out_why, bytes,
                  "POCL_DEVICES is set to \"%.100s\", which names no device of "
-                 "PoCL: unset it",
+                 "PoCL; unset it",
                  devices != NULL ? devices : "");
     else
         snprintf(out_why, bytes,

@@ -109,26 +109,57 @@ static bool is_gpu_driver(const struct doctor_facts *facts, const char *file)
     return found;
 }
 
+/* Reports the problem of the driver that the user can solve (driver_test.h).
+ * Returns false if there is none. */
+static bool report_solvable(json_t *result, const json_t *driver)
+{
+    const char *problem = device_text(driver, "problem");
+    const char *advice = NULL;
+
+    for (const char *at = problem; (at = strstr(at, "; ")) != NULL;)
+        advice = at += 2;
+    if (advice == NULL)
+        return false;
+    result_problem(result, advice, "%.300s: %.*s", device_text(driver, "file"),
+                   (int)(advice - 2 - problem), problem);
+    return true;
+}
+
 /* Reports the drivers that offer no device, if no driver works, or if such a
- * driver is that of a GPU of this machine and no OpenCL GPU was found. */
+ * driver is that of a GPU of this machine and no OpenCL GPU was found.  Those
+ * without a known reason share a problem. */
 static void check_empty_drivers(const struct doctor_facts *facts,
                                 json_t *result, bool any_works)
 {
     const json_t *drivers = json_object_get(facts->found, "drivers");
     const bool has_gpu = has_opencl_device(facts, true);
+    char files[1000] = "";
+    const char *message = "";
+    size_t count = 0;
 
     for (size_t i = 0; i < json_array_size(drivers); i++) {
         const json_t *driver = json_array_get(drivers, i);
         const char *file = device_text(driver, "file");
+        const size_t used = strlen(files);
 
-        if (strcmp(device_text(driver, "state"), "empty") == 0 &&
-            (!any_works || (!has_gpu && is_gpu_driver(facts, file))))
-            result_problem(result,
-                           "install the driver of your GPU; see also the lines "
-                           "on device files and on containers",
-                           "%.300s: %.600s", file,
-                           device_text(driver, "message"));
+        if (strcmp(device_text(driver, "state"), "empty") != 0 ||
+            (any_works && (has_gpu || !is_gpu_driver(facts, file))) ||
+            report_solvable(result, driver))
+            continue;
+        snprintf(files + used, sizeof files - used, "%s%.300s",
+                 count == 0 ? "" : ", ", file);
+        message = device_text(driver, "message");
+        count++;
     }
+    if (count > 0)
+        result_problem(result,
+                       "install the driver of your GPU; see also the lines on "
+                       "device files and on containers",
+                       "%s: %.600s", files,
+                       count == 1 ? message
+                                  : "they offer no device: there is no "
+                                    "hardware that they serve, or this user "
+                                    "may not use it");
 }
 
 /* Returns what to do about a driver, or NULL if its state is not a problem by
@@ -185,7 +216,10 @@ void check_driver_libraries(const struct doctor_facts *facts, json_t *result)
         const char *state = device_text(driver, "state");
         const char *advice = driver_advice(driver);
 
-        working += strcmp(state, "ok") == 0;
+        if (strcmp(state, "ok") == 0) {
+            working++;
+            report_solvable(result, driver);
+        }
         empty += strcmp(state, "empty") == 0;
         if (advice != NULL)
             result_problem(result, advice, "%.300s: %.600s",

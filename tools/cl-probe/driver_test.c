@@ -73,24 +73,35 @@ static int platforms_count(void *library)
     return platforms(0, NULL, &count) == 0 ? (int)count : 0;
 }
 
+static bool is_pocl(const struct icd *icd)
+{
+    return strstr(icd->library, "pocl") != NULL;
+}
+
+/* Writes why the driver has no device, or "" if that is not known.  "; "
+ * separates a known reason from what the user can do. */
+static void absence_explain(const struct icd *icd, char out_why[POCL_WHY_BYTES])
+{
+    out_why[0] = '\0';
+    if (strstr(icd->library, "usticl") != NULL &&
+        getenv("RUSTICL_ENABLE") == NULL)
+        snprintf(out_why, POCL_WHY_BYTES,
+                 "RUSTICL_ENABLE is not set, so rusticl serves no hardware; "
+                 "set it to a driver of Mesa, such as radeonsi or llvmpipe");
+    else if (is_pocl(icd))
+        pocl_explain_absence(out_why, POCL_WHY_BYTES);
+}
+
 /* Returns the reason why the driver has no device. */
-static json_t *excuse_json(const struct icd *icd, const char **out_state)
+static json_t *excuse_json(const struct icd *icd, const char *why,
+                           const char **out_state)
 {
     void *library = dlopen(icd->library, RTLD_LAZY);
-    char why[POCL_WHY_BYTES], hint[POCL_WHY_BYTES + 2] = "";
+    const char *between = why[0] != '\0' ? "; " : "";
     int platforms;
 
     if (library == NULL)
         return library_json(icd, dlerror(), out_state);
-    if (strstr(icd->library, "usticl") != NULL &&
-        getenv("RUSTICL_ENABLE") == NULL)
-        snprintf(hint, sizeof hint,
-                 "; it serves what RUSTICL_ENABLE names, as radeonsi or "
-                 "llvmpipe, and that is not set");
-    if (strstr(icd->library, "pocl") != NULL) {
-        pocl_explain_absence(why, sizeof why);
-        snprintf(hint, sizeof hint, "; %s", why);
-    }
     platforms = platforms_count(library);
     if (platforms < 0)
         return child_text("its library is no OpenCL driver: it has no "
@@ -98,21 +109,27 @@ static json_t *excuse_json(const struct icd *icd, const char **out_state)
     if (platforms == 0)
         return child_text("it loads, but offers no platform, and so no "
                           "device: there is no hardware that it serves, or "
-                          "this user may not use it%s",
-                          hint);
-    return child_text("it loads, but offers no device that Tandem can use%s",
-                      hint);
+                          "this user may not use it%s%s",
+                          between, why);
+    return child_text("it loads, but offers no device that Tandem can use%s%s",
+                      between, why);
 }
 
 /* Reports to the parent that there is no device, and why. */
 static void answer_empty(struct child_link *link, const struct icd *icd)
 {
     const char *state = "empty";
-    json_t *message = icd != NULL ? excuse_json(icd, &state)
-                                  : json_string("there is no device");
+    char why[POCL_WHY_BYTES] = "";
+    json_t *message;
 
-    child_answer(link, json_pack("{s:s, s:i, s:o}", "state", state, "devices",
-                                 0, "message", message));
+    if (icd != NULL)
+        absence_explain(icd, why);
+    message = icd != NULL ? excuse_json(icd, why, &state)
+                          : json_string("there is no device");
+    child_answer(link,
+                 json_pack("{s:s, s:i, s:o, s:o}", "state", state, "devices", 0,
+                           "message", message, "problem",
+                           child_text("%s", strstr(why, "; ") ? why : "")));
 }
 
 /* Returns the names of the platforms of the context's devices. */
@@ -141,6 +158,7 @@ static void driver_body(void *argument, struct child_link *link)
 {
     const struct driver_test *test = argument;
     struct tandem_context *context;
+    char why[POCL_WHY_BYTES] = "";
     uint32_t count = 0;
 
     child_progress(link, 0, "listing its devices");
@@ -152,12 +170,15 @@ static void driver_body(void *argument, struct child_link *link)
         child_fail(link, "%s", tandem_last_error());
         return;
     }
+    if (count > 0 && test->icd != NULL && is_pocl(test->icd))
+        pocl_cache_is_writable(why, sizeof why);
     if (count == 0)
         answer_empty(link, test->icd);
     else
         child_answer(link,
-                     json_pack("{s:s, s:i, s:s, s:o}", "state", "ok", "devices",
-                               (int)count, "message", "", "platforms",
+                     json_pack("{s:s, s:i, s:s, s:o, s:o}", "state", "ok",
+                               "devices", (int)count, "message", "", "problem",
+                               child_text("%s", why), "platforms",
                                platforms_json(context, count)));
     tandem_context_destroy(context);
 }

@@ -13,11 +13,12 @@
  * Sets in `found`, the object of device_list.h,
  *
  *   "drivers": [ { "file", "library", "state", "devices", "message",
- *                  "platforms" } ]
+ *                  "problem", "platforms" } ]
  *
  * where the state is "ok", "empty" (no device), "broken" (crashed or hung) or
  * "untested", and "platforms" are the names of its platforms if the state is
- * "ok".  Adds to "load_errors".  If a driver is broken, or all together are,
+ * "ok".  "problem" is "" or a problem that the user can solve, "; " and what to
+ * do: why the driver has no device, or why it cannot compile.  Adds to "load_errors".  If a driver is broken, or all together are,
  * prints a message and returns false: OpenCL must not be used then. */
 bool drivers_check(const struct probe_options *options, json_t *found);
 

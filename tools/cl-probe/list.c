@@ -135,6 +135,7 @@ static void driver_row(struct table *table, const json_t *driver)
     const char *library = device_text(driver, "library");
     const char *between = library[0] != '\0' ? ": " : "";
     const double devices = device_number(driver, "devices");
+    const char *problem = device_text(driver, "problem");
 
     table_row(table);
     table_cell(table, "%s", device_text(driver, "file"));
@@ -142,8 +143,9 @@ static void driver_row(struct table *table, const json_t *driver)
     if (strcmp(state, "untested") == 0)
         table_text(table, "%s%suntested", library, between);
     else if (strcmp(state, "ok") == 0)
-        table_text(table, "%s%s%.0f device%s", library, between, devices,
-                   devices == 1 ? "" : "s");
+        table_text(table, "%s%s%.0f device%s%s%s", library, between, devices,
+                   devices == 1 ? "" : "s", problem[0] != '\0' ? "; " : "",
+                   problem);
     else
         table_text(table, "%s%s%s: %s", library, between, state,
                    device_text(driver, "message"));

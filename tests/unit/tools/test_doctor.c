@@ -222,6 +222,39 @@ TEST(drivers_without_devices)
     expect(check_driver_libraries, "not applicable", "tested");
 }
 
+TEST(several_drivers_without_devices)
+{
+    const json_t *problems;
+
+    find("[]", "[{'file': 'a.icd', 'state': 'empty', 'message': 'nothing'},"
+               " {'file': 'pocl.icd', 'state': 'empty', 'message': 'x',"
+               "  'problem': 'its cache; a cannot be written; set THIS'},"
+               " {'file': 'b.icd', 'state': 'empty', 'message': 'nothing',"
+               "  'problem': ''}]");
+    check_again(check_driver_libraries);
+    problems = json_object_get(result, "problems");
+    ck_assert_uint_eq(problem_count(), 2);
+    ck_assert_str_eq(device_text(json_array_get(problems, 0), "text"),
+                     "pocl.icd: its cache; a cannot be written");
+    ck_assert_str_eq(device_text(json_array_get(problems, 0), "advice"),
+                     "set THIS");
+    ck_assert_ptr_nonnull(strstr(
+        device_text(json_array_get(problems, 1), "text"),
+        "a.icd, b.icd: they offer no device"));
+    ck_assert_ptr_nonnull(strstr(
+        device_text(json_array_get(problems, 1), "advice"), "device files"));
+}
+
+TEST(driver_that_cannot_compile)
+{
+    find("[]", "[{'file': 'pocl.icd', 'state': 'ok',"
+               "  'problem': 'its cache cannot be written; set THIS'},"
+               " {'file': 'rusticl.icd', 'state': 'empty',"
+               "  'problem': 'RUSTICL_ENABLE is not set; set it'}]");
+    expect_problem(check_driver_libraries,
+                   "pocl.icd: its cache cannot be written", "set THIS");
+}
+
 /* The CPU's driver works, but not that of the GPU. */
 TEST(gpu_driver_without_devices)
 {
