@@ -422,7 +422,8 @@ struct tandem_matmul_options {
 };
 #define TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1 \
     TANDEM_SIZE_THROUGH(struct tandem_matmul_options, device)
-/* If options is NULL: alpha 1, beta 0, no bias, no activation, any device. */
+/* If options is NULL: alpha 1, beta 0, no bias, no activation, any device. In a
+ * structure of zeros, alpha is 0, so there is no product, and device is 0. */
 enum tandem_status tandem_matmul(struct tandem_context *context,
                                  const struct tandem_matmul_options *options,
                                  struct tandem_tensor *a,
@@ -469,7 +470,9 @@ enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
 struct tandem_candidate {
     uint32_t device;
     uint32_t status; /* TANDEM_OK, or why the device cannot run it */
-    uint32_t ready;  /* 0 if the operator is not compiled yet */
+    /* 0 if the operator is not compiled yet. tandem_explain_last knows this of
+     * the chosen device only, and of devices that would have been chosen. */
+    uint32_t ready;
     /* 1 if the device's costs of this cost class were measured, 0 if they are
      * defaults. Defaults of a GPU compete if no GPU that can run the operator
      * has measured costs. Defaults of the CPU plugin always compete. Other

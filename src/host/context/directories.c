@@ -16,6 +16,8 @@ int directory_open_writable(const char *path, char *out_why)
 {
     const int directory = secure_directory_open(path, SECURE_WRITE, out_why);
 
+    if (directory < 0 && out_why[0] == '\0')
+        snprintf(out_why, SECURE_WHY_BYTES, "it cannot be made");
     if (directory < 0 ||
         faccessat(directory, ".", W_OK | X_OK, AT_EACCESS) == 0)
         return directory;

@@ -68,6 +68,10 @@ static void device_not_found_message(const struct tandem_context *context,
 
     if (backend != NULL)
         devices_list(context, backend, out, bytes);
+    else if (context->backends_option != NULL)
+        snprintf(out, bytes,
+                 "no plugin of that name is loaded: %s allows only %.128s",
+                 context->backends_setting, context->backends_option);
     else
         snprintf(out, bytes, "no plugin of that name is loaded");
     if (name->length >= BACKEND_NAME_BYTES)
@@ -124,6 +128,13 @@ static const char *setting_name(const struct tandem_context *context)
                                           : "the option device";
 }
 
+static const char *setting_advice(const struct tandem_context *context)
+{
+    return context->forced_by_environment
+               ? "; unset TANDEM_DEVICE to let Tandem choose"
+               : "";
+}
+
 enum tandem_status forced_device_check(const struct tandem_context *context)
 {
     const char *name = context->forced_name;
@@ -139,14 +150,14 @@ enum tandem_status forced_device_check(const struct tandem_context *context)
         return last_error_set(
             TANDEM_NO_DEVICE,
             "%s: \"%.64s\" is not a device name; expected the name of a "
-            "plugin, or name:number, such as opencl:1; loaded: %s",
-            setting_name(context), name, loaded);
+            "plugin, or name:number, such as opencl:1; loaded: %s%s",
+            setting_name(context), name, loaded, setting_advice(context));
     if (backend_find(context, parts.backend, parts.length) != NULL)
         return TANDEM_OK;
     device_not_found_message(context, NULL, &parts, why, sizeof(why));
-    return last_error_set(TANDEM_NO_DEVICE,
-                          "%s: there is no device \"%.64s\": %s; loaded: %s",
-                          setting_name(context), name, why, loaded);
+    return last_error_set(
+        TANDEM_NO_DEVICE, "%s: there is no device \"%.64s\": %s; loaded: %s%s",
+        setting_name(context), name, why, loaded, setting_advice(context));
 }
 
 enum tandem_status forced_device_find(struct tandem_context *context)

@@ -92,6 +92,7 @@ struct plugin_search {
      * separated by commas.  Names that do not fit are missing. */
     char found[2048];
     const char *installed; /* the directory of installed plugins */
+    bool has_list;         /* the user names directories, too */
 };
 
 /* Returns true if `list`, names that are separated by commas, contains the
@@ -282,7 +283,10 @@ static bool is_plugin_wanted(const char *file, void *user)
     return list == NULL || list_contains(list, name, length);
 }
 
-static void directory_load(struct plugin_search *search, const char *path)
+/* Loads the plugins of a directory.  `is_asked` is true if the user names the
+ * directory, which therefore should exist. */
+static void directory_load(struct plugin_search *search, const char *path,
+                           bool is_asked)
 {
     struct tandem_context *context = search->context;
     char file[PATH_BYTES], why[SECURE_WHY_BYTES];
@@ -290,13 +294,10 @@ static void directory_load(struct plugin_search *search, const char *path)
     const int directory = secure_directory_open(path, SECURE_READ, why);
 
     if (directory < 0) {
-        if (why[0] == '\0')
-            log_message(&context->log, TANDEM_LOG_INFO,
-                        "no plugins from %s: the directory does not exist",
-                        path);
-        else
-            context_add_load_error(context, TANDEM_LOG_WARNING,
-                                   "no plugins from %s: %s", path, why);
+        if (is_asked || why[0] != '\0')
+            context_add_load_error(
+                context, TANDEM_LOG_WARNING, "no plugins from %s: %s", path,
+                why[0] != '\0' ? why : "the directory does not exist");
         return;
     }
     if (!directory_list(directory, is_plugin_wanted, search, &found))
@@ -314,8 +315,8 @@ static void directory_load(struct plugin_search *search, const char *path)
     close(directory);
 }
 
-/* Loads the plugins in the directories in `list`, which are separated by
- * colons.  `list` may be NULL. */
+/* Loads the plugins in the directories in `list`, which the user sets, with
+ * colons between them.  `list` may be NULL. */
 static void list_load(struct plugin_search *search, const char *list)
 {
     struct tandem_context *context = search->context;
@@ -335,7 +336,7 @@ static void list_load(struct plugin_search *search, const char *list)
         } else {
             memcpy(path, list, length);
             path[length] = '\0';
-            directory_load(search, path);
+            directory_load(search, path, true);
         }
         list = end != NULL ? end + 1 : NULL;
     }
@@ -388,8 +389,10 @@ static enum tandem_status no_plugin_error(const struct plugin_search *search)
             "no backend plugin is loaded: %s \"%.64s\" names none of: %.300s",
             context->backends_setting, context->backends_option, search->found);
     return last_error_set(TANDEM_NO_DEVICE,
-                          "no backend plugin was found in TANDEM_PLUGIN_PATH "
-                          "or in %s",
+                          "no backend plugin was found in %s%s; install the "
+                          "plugins, or set TANDEM_PLUGIN_PATH to their "
+                          "directory (.libs in a build directory)",
+                          search->has_list ? "the plugin path or in " : "",
                           search->installed);
 }
 
@@ -397,19 +400,21 @@ enum tandem_status plugins_load(struct tandem_context *context,
                                 const char *option_path)
 {
     struct plugin_search search = {.context = context, .installed = PLUGINDIR};
+    const char *environment_path = environment_get("TANDEM_PLUGIN_PATH");
     char installed[PLUGIN_DIRECTORY_BYTES];
 
     context->backends = calloc(MAX_PLUGINS, sizeof(*context->backends));
     if (context->backends == NULL)
         return memory_error("no memory for the list of plugins");
+    search.has_list = option_path != NULL || environment_path != NULL;
     list_load(&search, option_path);
-    list_load(&search, environment_get("TANDEM_PLUGIN_PATH"));
+    list_load(&search, environment_path);
     if (plugin_directory_find((const void *)(uintptr_t)plugins_load,
                               installed)) {
         search.installed = installed;
-        directory_load(&search, installed);
+        directory_load(&search, installed, false);
     }
-    list_load(&search, PLUGINDIR);
+    directory_load(&search, PLUGINDIR, false);
     cpu_plugin_move_first(context);
     if (context->backend_count == 0)
         return no_plugin_error(&search);

@@ -131,6 +131,12 @@ no_device_fail(const struct call *call,
     }
     if (last != TANDEM_NO_DEVICE)
         return last;
+    if (context->device_count == 0)
+        return last_error_set(last, "%s: there is no device: %s",
+                              call->row->name,
+                              context->load_error_count > 0
+                                  ? context->load_errors[0]
+                                  : "the plugins that are loaded have none");
     if (decision->failed != 0)
         return last_error_set(
             TANDEM_UNSUPPORTED,

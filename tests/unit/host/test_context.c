@@ -231,6 +231,7 @@ TEST(test_invalid_device_names)
         FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
         ck_assert_ptr_null(context);
         expect_last_error("TANDEM_DEVICE");
+        expect_last_error("; unset TANDEM_DEVICE to let Tandem choose");
         expect_last_error(cases[i].message);
         expect_last_error("loaded: cpu, simulated");
         setenv("TANDEM_DEVICE", "cpu", 1);
@@ -273,6 +274,29 @@ TEST(test_forcing_a_missing_device)
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(y, -1);
+}
+
+TEST(test_cache_directory_that_cannot_be_made)
+{
+    setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
+    log_forget();
+    context_new(NULL);
+    expect_warnings(1, "are not cached in /proc/nowhere/tandem: it cannot be "
+                       "made");
+}
+
+TEST(test_no_device)
+{
+    float x = 1, y = 2;
+    struct tandem_context *context;
+
+    setenv("TANDEM_SIM_DEVICES", "0", 1);
+    setenv("TANDEM_BACKENDS", "simulated", 1);
+    context = context_new(NULL);
+    FAILS(TANDEM_NO_DEVICE,
+          tandem_unary(context, TANDEM_OP_NEG, vector_wrap(context, &x, 1),
+                       vector_wrap(context, &y, 1)));
+    expect_last_error("neg: there is no device: ");
 }
 
 TEST(test_force_device)

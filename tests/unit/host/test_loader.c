@@ -163,10 +163,12 @@ TEST(test_unknown_backends_are_named)
 static void cpu_plugin_alone(const struct tandem_context_options *options)
 {
     struct tandem_context *context = context_new(options);
-    uint32_t count = 0;
+    uint32_t count = 0, device;
 
     OK(tandem_device_count(context, &count));
     ck_assert_uint_eq(count, 1);
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
+    expect_last_error(" allows only cpu");
     ck_assert_ptr_null(dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_NOLOAD));
     ck_assert_ptr_null(dlopen("libclblast.so.1", RTLD_NOW | RTLD_NOLOAD));
     context_works(context);
@@ -200,6 +202,23 @@ TEST(test_no_plugins_is_no_device)
     options.plugin_path = "/nowhere";
     FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
     ck_assert_ptr_null(context);
+    expect_last_error("no plugins from /nowhere: the directory does not exist");
+    options.plugin_path = NULL;
+    unsetenv("TANDEM_PLUGIN_PATH");
+    FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+    expect_last_error("no backend plugin was found in /");
+    expect_last_error("set TANDEM_PLUGIN_PATH to their directory");
+}
+
+TEST(test_directories_that_are_named_should_exist)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "/nowhere:%s", scratch_path("plugins"));
+    log_forget();
+    context_works(context_at(path));
+    expect_warnings(1,
+                    "no plugins from /nowhere: the directory does not exist");
 }
 
 TEST(test_relative_and_empty_elements_are_ignored)
@@ -515,8 +534,7 @@ static enum tandem_status neg_on(struct tandem_context *context,
                                  uint32_t device, struct tandem_tensor *x,
                                  struct tandem_tensor *y)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
     return tandem_run_on(context, device, &op, &x, 1, &y, 1);
 }
@@ -570,8 +588,8 @@ TEST(test_rejected_options_are_reported_every_time)
     struct tandem_tensor *ty = vector_wrap(context, y, 4);
 
     for (int i = 0; i < 3; i++) {
-        FAILS(TANDEM_INVALID_ARGUMENT, tandem_unary(context, TANDEM_OP_NEG, tx,
-                                                    ty));
+        FAILS(TANDEM_INVALID_ARGUMENT,
+              tandem_unary(context, TANDEM_OP_NEG, tx, ty));
         expect_last_error("cpu:0: could not be opened: open: max_isa \"x\"");
         FAILS(TANDEM_INVALID_ARGUMENT, neg_on(context, 0, tx, ty));
         expect_last_error("max_isa \"x\"");
