@@ -882,7 +882,8 @@ def missing_device_in_the_environment(arguments):
     os.environ['TANDEM_DEVICE'] = name + ':5'
     for device in ('auto', name + ':0'):
         creation_error(_exp_model(), device, 'TANDEM_DEVICE',
-                       'there is no device "%s:5"' % name, 'has %s:0' % name)
+                       'there is no device "%s:5"' % name, 'has %s:0' % name,
+                       '; unset TANDEM_DEVICE')
     x = floats(3)
     session = open_session(_exp_model(), 'cpu')
     check_outputs(session.run(None, {'x': x}), [numpy.exp(x)])

@@ -225,7 +225,8 @@ def wrong_inputs_are_named(arguments):
         expect(run(arguments, '--inputs', os.path.join(directory, 'x.npy'), status=1),
                'one array without a name; expected a file that numpy.savez wrote')
     expect(run(arguments, '--value', 'index=0', status=1, device='gpu'), 'cannot open a session with Tandem: ',
-           'option device has the value "gpu"')
+           'option device has the value "gpu": there is no device "gpu": no plugin',
+           '; expected auto, cpu')
 
 
 if __name__ == '__main__':

@@ -99,7 +99,9 @@ static void device_variable(struct reader *reader,
     if (name == NULL || name[0] == '\0' ||
         tandem_device_find(context, name, out) == TANDEM_OK)
         return;
-    snprintf(message, sizeof(message), PROVIDER_NAME ": TANDEM_DEVICE: %.800s",
+    snprintf(message, sizeof(message),
+             PROVIDER_NAME ": TANDEM_DEVICE: %.800s; unset TANDEM_DEVICE to "
+                           "let Tandem choose",
              tandem_last_error());
     if (reader->status == NULL)
         reader->status =
@@ -112,7 +114,7 @@ static void device_option(struct reader *reader, struct tandem_context *context,
                           uint32_t *out)
 {
     const bool is_set = option_read(reader, "device");
-    char message[1024];
+    char message[MAX_VALUE_BYTES + 640];
 
     *out = TANDEM_ANY_DEVICE;
     if (!is_set || strcmp(reader->value, "cpu") != 0)
@@ -120,9 +122,13 @@ static void device_option(struct reader *reader, struct tandem_context *context,
     if (!is_set || strcmp(reader->value, "auto") == 0 ||
         tandem_device_find(context, reader->value, out) == TANDEM_OK)
         return;
-    snprintf(message, sizeof(message), "auto, cpu or opencl:N (%.512s)",
-             tandem_last_error());
-    option_reject(reader, "device", message);
+    snprintf(message, sizeof(message),
+             PROVIDER_NAME ": option device has the value \"%s\": %.512s; "
+                           "expected auto, cpu or opencl:N",
+             reader->value, tandem_last_error());
+    if (reader->status == NULL)
+        reader->status =
+            reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
 }
 
 /* Reads "NAME:1x3x640x640" up to a semicolon or the end.  A name may contain
