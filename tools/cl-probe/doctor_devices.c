@@ -5,7 +5,12 @@
 #include "../common/text_table.h"
 #include "calibration_state.h"
 #include "doctor.h"
+#include "driver_blocklist_writer.h"
+#include "profile_directory.h"
 
+#include "common/environment.h"
+
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,14 +27,35 @@ static bool is_duplicate(const json_t *device)
 
 /* ---- devices and plugins ---- */
 
-/* Returns true if other checks report this error: a plugin without devices, or
- * a driver that crashes. */
+static bool begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* Returns true if other checks report this error: a plugin without devices, a
+ * driver that crashes, or a cache directory that cannot be written. */
 static bool is_reported_elsewhere(const char *error)
 {
-    static const char driver[] = "the OpenCL driver ";
+    char cache[PATH_MAX], why[DIRECTORY_WHY_BYTES];
 
+    if (begins_with(error, DRIVER_BLOCKLIST_UNWRITTEN))
+        return !environment_cache(cache, sizeof cache) ||
+               !directory_is_writable(cache, why);
     return strstr(error, ": no devices: ") != NULL ||
-           strncmp(error, driver, sizeof driver - 1) == 0;
+           begins_with(error, "the OpenCL driver ");
+}
+
+static void report_load_error(const char *error, json_t *result)
+{
+    char remedy[DIRECTORY_ADVICE_BYTES];
+    const char *advice =
+        directory_remedy(error, remedy) ? remedy
+        : begins_with(error, DRIVER_BLOCKLIST_UNWRITTEN)
+            ? "remove the file " DRIVER_RECORD_NAME " there"
+            : "install what the message names, or install Tandem again";
+
+    if (!is_reported_elsewhere(error))
+        result_problem(result, advice, "%.1000s", error);
 }
 
 void check_devices(const struct doctor_facts *facts, json_t *result)
@@ -38,15 +64,8 @@ void check_devices(const struct doctor_facts *facts, json_t *result)
     const json_t *errors = json_object_get(facts->found, "load_errors");
     char names[1024] = "";
 
-    for (size_t i = 0; i < json_array_size(errors); i++) {
-        const char *error = json_string_value(json_array_get(errors, i));
-
-        if (!is_reported_elsewhere(error))
-            result_problem(result,
-                           "install what the message names, or install Tandem "
-                           "again",
-                           "%.1000s", error);
-    }
+    for (size_t i = 0; i < json_array_size(errors); i++)
+        report_load_error(json_string_value(json_array_get(errors, i)), result);
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
         const char *error = device_text(opened_get(facts, device), "error");
@@ -62,7 +81,7 @@ void check_devices(const struct doctor_facts *facts, json_t *result)
                  i == 0 ? "" : ", ", device_text(device, "name"),
                  device_text(device, "description"));
     }
-    if (json_array_size(devices) == 0)
+    if (json_array_size(devices) == 0 && !result_is_problem(result))
         result_problem(result,
                        "look at TANDEM_PLUGIN_PATH and TANDEM_BACKENDS, or "
                        "install Tandem again",
@@ -72,8 +91,14 @@ void check_devices(const struct doctor_facts *facts, json_t *result)
 
 /* ---- profiles ---- */
 
+/* Begins an advice to calibrate, which fails as long as no profile can be
+ * written. */
+static const char directory_first[] =
+    "do what the line on the cache directory says, then ";
+
 /* Adds a problem if the calibration of the device ended early. */
-static void check_calibration_end(const json_t *device, json_t *result)
+static void check_calibration_end(const json_t *device, const char *first,
+                                  json_t *result)
 {
     const char *name = device_text(device, "name");
     char state[CALIBRATION_STATE_BYTES], advice[400];
@@ -81,42 +106,70 @@ static void check_calibration_end(const json_t *device, json_t *result)
     if (calibration_state(device) != PARTLY_CALIBRATED)
         return;
     snprintf(advice, sizeof advice,
-             "repeat the calibration: \"cl-probe --calibrate --device=%.48s\"; "
-             "if its time limit expires, add --timeout=SECONDS with a longer "
-             "limit",
-             name);
+             "%srepeat the calibration: \"cl-probe --calibrate "
+             "--device=%.48s\"; if its time limit expires, add "
+             "--timeout=SECONDS with a longer limit",
+             first, name);
     result_problem(result, advice, "%s: %s: the missing costs are guessed",
                    name, calibration_state_text(device, state));
+}
+
+/* Reports why the profiles of device `i` are ignored, together with the other
+ * devices that have the same reason, such as an insecure directory.  Does
+ * nothing if an earlier device has this reason. */
+static void report_ignored_profiles(const json_t *devices, size_t i,
+                                    const char *first, json_t *result)
+{
+    const char *reason =
+        device_text(json_array_get(devices, i), "ignored_profiles");
+    char names[512] = "", advice[300];
+    bool any_profile = false;
+    size_t count = 0;
+
+    for (size_t k = 0; k < json_array_size(devices); k++) {
+        const json_t *device = json_array_get(devices, k);
+        const size_t used = strlen(names);
+
+        if (is_duplicate(device) ||
+            strcmp(device_text(device, "ignored_profiles"), reason) != 0)
+            continue;
+        if (k < i)
+            return;
+        any_profile |= calibration_state(device) != NOT_CALIBRATED;
+        snprintf(names + used, sizeof names - used, "%s%s",
+                 count++ == 0 ? "" : ", ", device_text(device, "name"));
+    }
+    snprintf(advice, sizeof advice,
+             count == 1 ? "%srun \"cl-probe --calibrate --device=%.48s\", which "
+                          "writes a new profile"
+                        : "%srun \"cl-probe --calibrate\", which writes new "
+                          "profiles",
+             first, names);
+    result_problem(result, advice, "%s: profile not used: %.900s%s", names,
+                   reason, any_profile ? "" : "; costs are guessed");
 }
 
 void check_profiles(const struct doctor_facts *facts, json_t *result)
 {
     const json_t *devices = json_object_get(facts->found, "devices");
-    char missing[512] = "", advice[200];
+    char missing[512] = "", why[1024];
+    const char *first =
+        profile_directory_check(why, sizeof why) ? "" : directory_first;
     size_t count = 0;
 
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
-        const char *name = device_text(device, "name");
-        const char *ignored = device_text(device, "ignored_profiles");
-        const bool has_profile = calibration_state(device) != NOT_CALIBRATED;
         const size_t used = strlen(missing);
 
         if (is_duplicate(device))
             continue;
         count++;
-        snprintf(advice, sizeof advice,
-                 "run \"cl-probe --calibrate --device=%.48s\", which writes a "
-                 "new profile",
-                 name);
-        if (ignored[0] != '\0')
-            result_problem(result, advice, "%s: profile not used: %.900s%s",
-                           name, ignored,
-                           has_profile ? "" : "; costs are guessed");
-        else if (!has_profile)
+        if (device_text(device, "ignored_profiles")[0] != '\0')
+            report_ignored_profiles(devices, i, first, result);
+        else if (calibration_state(device) == NOT_CALIBRATED)
             snprintf(missing + used, sizeof missing - used, "%s%s",
-                     used == 0 ? "" : ", ", name);
-        check_calibration_end(device, result);
+                     used == 0 ? "" : ", ", device_text(device, "name"));
+        check_calibration_end(device, first, result);
     }
     if (missing[0] != '\0')
         result_ok(result, "no profile yet of %s: costs are guessed", missing);

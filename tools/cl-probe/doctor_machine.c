@@ -220,6 +220,21 @@ void check_cpu_limits(const struct doctor_facts *facts, json_t *result)
 
 /* ---- directories ---- */
 
+/* Reports a directory that cannot be written.  `note` follows its path. */
+static void report_directory(json_t *result, const char *path, const char *note,
+                             const char *why, const char *variable,
+                             const char *consequence)
+{
+    const size_t length = strlen(path);
+    /* Some reasons begin with the path of the directory or of a parent. */
+    const bool own = strncmp(why, path, length) == 0 && why[length] == ' ';
+    char advice[DIRECTORY_ADVICE_BYTES];
+
+    directory_advise(why, variable, advice);
+    result_problem(result, advice, "%.400s%s: %s%s; %s", path, note,
+                   own ? "it" : "", own ? why + length : why, consequence);
+}
+
 void check_cache(const struct doctor_facts *facts, json_t *result)
 {
     char cache[PATH_MAX], profiles[PATH_MAX], why[DIRECTORY_WHY_BYTES];
@@ -234,19 +249,11 @@ void check_cache(const struct doctor_facts *facts, json_t *result)
         return;
     }
     if (!directory_is_writable(cache, why))
-        result_problem(result,
-                       "make room or make the directory writable, or set "
-                       "XDG_CACHE_HOME to another directory",
-                       "%.400s: %s; kernels are compiled again in every "
-                       "program",
-                       cache, why);
+        report_directory(result, cache, "", why, "XDG_CACHE_HOME",
+                         "kernels are compiled again in every program");
     if (profile_directory_find(profiles, sizeof profiles) &&
         strcmp(profiles, cache) != 0 && !directory_is_writable(profiles, why))
-        result_problem(result,
-                       "make room or make the directory writable, or set "
-                       "TANDEM_PROFILE_DIR to another directory",
-                       "%.400s (from TANDEM_PROFILE_DIR): %s; no profile can "
-                       "be written",
-                       profiles, why);
+        report_directory(result, profiles, " (from TANDEM_PROFILE_DIR)", why,
+                         "TANDEM_PROFILE_DIR", "no profile can be written");
     result_ok(result, "%.400s can be written", cache);
 }

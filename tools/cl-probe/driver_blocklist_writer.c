@@ -7,6 +7,7 @@
 #include "common/environment.h"
 #include "common/secure_file.h"
 #include "cl_probe.h"
+#include "profile_directory.h"
 
 #include <installed_directories.h>
 
@@ -151,10 +152,14 @@ static bool remove_file(const char *cache, char *out_why)
     const int length =
         snprintf(path, sizeof path, "%s/" DRIVER_RECORD_NAME, cache);
 
-    if (length < 0 || (size_t)length >= sizeof path || unlink(path) == 0 ||
-        errno == ENOENT || errno == ENOTDIR)
+    int error;
+
+    if (length < 0 || (size_t)length >= sizeof path || unlink(path) == 0)
         return true;
-    snprintf(out_why, SECURE_WHY_BYTES, "%s", strerror(errno));
+    error = errno;
+    if (access(path, F_OK) != 0) /* it is missing, or nobody here can read it */
+        return true;
+    snprintf(out_why, SECURE_WHY_BYTES, "%s", strerror(error));
     return false;
 }
 
@@ -162,15 +167,15 @@ bool driver_test_results_write(struct driver_test_results *results,
                                char *out_problem)
 {
     char cache[PATH_MAX], why[SECURE_WHY_BYTES] = "";
+    char remedy[DIRECTORY_ADVICE_BYTES];
     struct driver_records before, system;
     bool has_cache, good;
 
     has_cache = environment_cache(cache, sizeof cache);
     if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &before, why) ==
         DRIVER_RECORD_REFUSED)
-        probe_complain("the record of broken OpenCL drivers was not usable "
-                       "and is written anew: %s",
-                       why);
+        probe_complain("the driver blocklist is not used: %s%s%s", why,
+                       directory_remedy(why, remedy) ? "; " : "", remedy);
     for (uint32_t i = 0; i < before.count; i++)
         keep_earlier(results, &before.records[i]);
     driver_records_finish(&before);
@@ -189,8 +194,7 @@ bool driver_test_results_write(struct driver_test_results *results,
     icd_list_finish(&results->together);
     if (!good)
         snprintf(out_problem, DRIVER_PROBLEM_BYTES,
-                 "the record of broken OpenCL drivers could not be written "
-                 "(%s): %s",
+                 DRIVER_BLOCKLIST_UNWRITTEN " (%s): %s",
                  has_cache ? cache : "no cache directory", why);
     return good;
 }

@@ -10,6 +10,8 @@
 #include "common/driver_blocklist.h"
 
 #define DRIVER_PROBLEM_BYTES 5120u
+/* The beginning of the reason that driver_test_results_write reports. */
+#define DRIVER_BLOCKLIST_UNWRITTEN "the driver blocklist could not be written"
 
 /* Results of the tests of this run. */
 struct driver_test_results {

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Larger than any profile. */
@@ -69,9 +70,52 @@ bool directory_is_writable(const char *path, char *out_why)
     return false;
 }
 
+bool directory_remedy(const char *message,
+                      char out_remedy[DIRECTORY_ADVICE_BYTES])
+{
+    const char *end = strstr(message, " can be written by others");
+    const char *start = NULL;
+    char path[PATH_MAX];
+    struct stat status;
+
+    out_remedy[0] = '\0';
+    for (const char *at = message; end != NULL && at < end; at++)
+        if (*at == '/' && (at == message || at[-1] == ' '))
+            start = at;
+    if (start == NULL)
+        return false;
+    snprintf(path, sizeof path, "%.*s", (int)(end - start), start);
+    /* A directory such as /tmp must stay as it is. */
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) ||
+        (status.st_mode & S_ISVTX) != 0)
+        return false;
+    snprintf(out_remedy, DIRECTORY_ADVICE_BYTES, "run \"%schmod go-w %.400s\"",
+             geteuid() == 0 || geteuid() == status.st_uid ? "" : "sudo ", path);
+    return true;
+}
+
+void directory_advise(const char *why, const char *variable,
+                      char out_advice[DIRECTORY_ADVICE_BYTES])
+{
+    char remedy[DIRECTORY_ADVICE_BYTES];
+
+    if (directory_remedy(why, remedy))
+        snprintf(out_advice, DIRECTORY_ADVICE_BYTES,
+                 "%.440s, or set %.40s to another directory", remedy, variable);
+    else if (why[0] == '/') /* the directory could be written, but not safely */
+        snprintf(out_advice, DIRECTORY_ADVICE_BYTES,
+                 "set %.40s to a directory that only you can write", variable);
+    else
+        snprintf(out_advice, DIRECTORY_ADVICE_BYTES,
+                 "make room or make the directory writable, or set %.40s to "
+                 "another directory",
+                 variable);
+}
+
 bool profile_directory_check(char *out_why, unsigned why_bytes)
 {
     char path[PATH_MAX], why[DIRECTORY_WHY_BYTES];
+    char advice[DIRECTORY_ADVICE_BYTES];
 
     if (!profile_directory_find(path, sizeof path)) {
         snprintf(out_why, why_bytes,
@@ -81,9 +125,8 @@ bool profile_directory_check(char *out_why, unsigned why_bytes)
     }
     if (directory_is_writable(path, why))
         return true;
-    snprintf(out_why, why_bytes,
-             "no profile can be written to %.400s: %s; make room or make it "
-             "usable, or set TANDEM_PROFILE_DIR to another directory",
-             path, why);
+    directory_advise(why, "TANDEM_PROFILE_DIR", advice);
+    snprintf(out_why, why_bytes, "no profile can be written to %.400s: %s; %s",
+             path, why, advice);
     return false;
 }

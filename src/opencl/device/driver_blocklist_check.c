@@ -82,7 +82,7 @@ enum tandem_status driver_blocklist_check(void)
     if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &records,
                             why) == DRIVER_RECORD_REFUSED)
         snprintf(warning, sizeof(warning),
-                 "the record of broken OpenCL drivers is not used: %s", why);
+                 "the driver blocklist is not used: %s", why);
     if (records.count != 0 && !icd_list_find(&drivers)) {
         status = out_of_memory();
     } else if (records.count != 0) {

@@ -576,6 +576,14 @@ TEST(cache_directory)
     unsetenv("TANDEM_PROFILE_DIR");
     setenv("XDG_CACHE_HOME", scratch_path("file"), 1);
     expect_problem(check_cache, "compiled again", "XDG_CACHE_HOME");
+    setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
+    ck_assert_int_eq(chmod(scratch_path("cache/tandem"), 0777), 0);
+    expect_problem(check_cache, "/cache/tandem: it can be written by others; kernels",
+                   "run \"chmod go-w ");
+    /* The mode of a directory such as /tmp must not change. */
+    ck_assert_int_eq(chmod(scratch_path("cache/tandem"), 01777), 0);
+    expect_problem(check_cache, "can be written by others",
+                   "set XDG_CACHE_HOME to a directory that only you can write");
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
     expect_problem(check_cache, "neither XDG_CACHE_HOME nor HOME", "set HOME");
@@ -596,6 +604,10 @@ TEST(devices_and_plugins)
     json_array_append_new(json_object_get(facts.found, "load_errors"),
                           json_string("x.so: libclblast.so.1 is missing"));
     expect_problem(check_devices, "libclblast.so.1 is missing", "install");
+    find("[]", "[]");
+    json_array_append_new(json_object_get(facts.found, "load_errors"),
+                          json_string("cpu: it crashed"));
+    expect_problem(check_devices, "cpu: it crashed", "install");
     find("[{'name': 'cpu', 'description': 'Some CPU'}]", "[]");
     facts.opened = json("{'cpu': {'error': 'crashed: Segmentation fault'}}");
     expect_problem(check_devices, "cpu cannot be used: crashed", "driver");
@@ -603,6 +615,8 @@ TEST(devices_and_plugins)
 
 TEST(profiles)
 {
+    unsetenv("TANDEM_PROFILE_DIR");
+    setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
     find("[]", "[]");
     expect(check_profiles, "not applicable", "no device");
     find("[{'name': 'cpu', 'calibrated': true},"
@@ -625,6 +639,27 @@ TEST(profiles)
                    "opencl: partly calibrated (missing: gemm, tuning)",
                    "repeat the calibration: \"cl-probe --calibrate "
                    "--device=opencl\"");
+}
+
+/* A calibration fails as long as its directory cannot be written. */
+TEST(profiles_in_an_insecure_directory)
+{
+    unsetenv("TANDEM_PROFILE_DIR");
+    setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
+    ck_assert_int_eq(mkdir(scratch_path("cache"), 0755), 0);
+    ck_assert_int_eq(mkdir(scratch_path("cache/tandem"), 0755), 0);
+    ck_assert_int_eq(chmod(scratch_path("cache/tandem"), 0777), 0);
+    find("[{'name': 'cpu', 'ignored_profiles': '/c can be written by others'},"
+         " {'name': 'opencl', 'ignored_profiles': '/c can be written by"
+         " others'}]",
+         "[]");
+    expect_problem(check_profiles,
+                   "cpu, opencl: profile not used: /c can be written by others",
+                   "do what the line on the cache directory says, then run "
+                   "\"cl-probe --calibrate\", which");
+    find("[{'name': 'opencl', 'calibrated': true, 'missing': ['gemm']}]", "[]");
+    expect_problem(check_profiles, "opencl: partly calibrated",
+                   "do what the line on the cache directory says, then repeat");
 }
 
 #define BUSY "sys/class/drm/card1/device/gpu_busy_percent"
