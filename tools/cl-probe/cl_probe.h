@@ -20,7 +20,7 @@ enum probe_exit {
 struct probe_options {
     /* Name of the only device to use, or NULL for all. */
     const char *device;
-    /* --explain: value of TANDEM_DEVICE, which main unsets. */
+    /* The value of TANDEM_DEVICE, which main unsets, or NULL. */
     const char *forced;
     /* --explain: name of the device that holds the data, or NULL for the host.
      */

@@ -73,15 +73,23 @@ static const char *next_step(const json_t *devices, size_t problems)
            "which device would run this operator, and why.";
 }
 
-static json_t *summary(const json_t *devices, size_t problems)
+static json_t *summary(const struct doctor_facts *facts, const json_t *devices,
+                       size_t problems)
 {
+    const char *vendor = doctor_gpu_vendor(facts);
+
     if (problems > 0)
         return child_text("%zu check%s found a problem.", problems,
                           problems == 1 ? "" : "s");
     for (size_t i = 0; i < json_array_size(devices); i++)
         if (strcmp(device_text(json_array_get(devices, i), "kind"), "cpu") != 0)
             return json_string("No problem was found.");
-    return json_string("No problem was found, and no GPU.");
+    if (vendor != NULL)
+        return child_text("No problem was found, and no GPU, although this "
+                          "machine shows a GPU of %s on its PCI bus.",
+                          vendor);
+    return json_string("No problem was found, and no GPU: this machine shows "
+                       "none of NVIDIA, AMD or Intel on its PCI bus.");
 }
 
 json_t *doctor_report(const struct doctor_facts *facts)
@@ -94,7 +102,7 @@ json_t *doctor_report(const struct doctor_facts *facts)
         problems += result_is_problem(json_array_get(results, i));
     return json_pack("{s:s, s:o, s:i, s:o, s:s, s:s}", "version",
                      tandem_version(), "checks", results, "problems",
-                     (int)problems, "summary", summary(devices, problems),
+                     (int)problems, "summary", summary(facts, devices, problems),
                      "note", devices_speed_note(devices), "next",
                      next_step(devices, problems));
 }
@@ -172,7 +180,8 @@ int probe_doctor(const struct probe_options *options)
                                  .found = found,
                                  .loader = loader,
                                  .opened = opened,
-                                 .kernel = kernel};
+                                 .kernel = kernel,
+                                 .forced = options->forced};
 
     facts_set(&facts);
     report = doctor_report(&facts);

@@ -28,6 +28,7 @@ struct doctor_facts {
      * searched for them, and the environment variable that names it or NULL. */
     uint32_t driver_count;
     const char *driver_place, *driver_variable;
+    const char *forced; /* the value of TANDEM_DEVICE, or NULL */
     /* Number of CPUs of the machine, and in this process's affinity mask. */
     uint32_t online_cpus, affinity_cpus;
 };
@@ -91,6 +92,9 @@ void check_loader(const struct doctor_facts *facts, json_t *result);
 /* doctor_machine.c */
 void check_device_files(const struct doctor_facts *facts, json_t *result);
 void check_container(const struct doctor_facts *facts, json_t *result);
+/* Returns the vendor of the first GPU on the PCI bus, or NULL if there is no GPU
+ * of NVIDIA, AMD or Intel. */
+const char *doctor_gpu_vendor(const struct doctor_facts *facts);
 void check_cpu_limits(const struct doctor_facts *facts, json_t *result);
 void check_cache(const struct doctor_facts *facts, json_t *result);
 /* doctor_devices.c */
@@ -101,9 +105,9 @@ void check_blas(const struct doctor_facts *facts, json_t *result);
 
 /* Runs all checks.  Returns
  *
- *   { "version", "checks": [ ... ], "problems", "note", "next" }
+ *   { "version", "checks": [ ... ], "problems", "summary", "note", "next" }
  *
- * with the number of checks that found a problem, a note if the only OpenCL
+ * with the number of checks that found a problem, a summary, a note if the only OpenCL
  * device is the CPU or else "", and the next step.  (doctor.c) */
 json_t *doctor_report(const struct doctor_facts *facts);
 

@@ -4,6 +4,7 @@
 
 #include "../common/text_table.h"
 #include "calibration_state.h"
+#include "device_list.h"
 #include "doctor.h"
 #include "driver_blocklist_writer.h"
 #include "profile_directory.h"
@@ -58,6 +59,31 @@ static void report_load_error(const char *error, json_t *result)
         result_problem(result, advice, "%.1000s", error);
 }
 
+/* Reports a TANDEM_DEVICE that names none of the devices. */
+static void check_forced_device(const struct doctor_facts *facts,
+                                json_t *result)
+{
+    const json_t *devices = json_object_get(facts->found, "devices");
+    char advice[600] = "unset it, or set it to one of:";
+
+    if (facts->forced == NULL || facts->forced[0] == '\0' ||
+        json_array_size(devices) == 0)
+        return;
+    for (size_t i = 0; i < json_array_size(devices); i++) {
+        const json_t *device = json_array_get(devices, i);
+        const size_t used = strlen(advice);
+
+        if (device_is(device, facts->forced))
+            return;
+        snprintf(advice + used, sizeof advice - used, "%s %s",
+                 i == 0 ? "" : ",", device_text(device, "name"));
+    }
+    result_problem(result, advice,
+                   "TANDEM_DEVICE names no device: \"%.100s\"; programs that "
+                   "use Tandem fail",
+                   facts->forced);
+}
+
 void check_devices(const struct doctor_facts *facts, json_t *result)
 {
     const json_t *devices = json_object_get(facts->found, "devices");
@@ -86,6 +112,7 @@ void check_devices(const struct doctor_facts *facts, json_t *result)
                        "look at TANDEM_PLUGIN_PATH and TANDEM_BACKENDS, or "
                        "install Tandem again",
                        "no plugin offers a device");
+    check_forced_device(facts, result);
     result_ok(result, "%s", names);
 }
 

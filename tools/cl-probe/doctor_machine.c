@@ -157,6 +157,18 @@ static void check_container_gpu(const struct doctor_facts *facts,
                        container);
 }
 
+const char *doctor_gpu_vendor(const struct doctor_facts *facts)
+{
+    const char *vendor = NULL;
+    glob_t devices;
+    const size_t count = files_find(facts, "/sys/bus/pci/devices/*", &devices);
+
+    for (size_t i = 0; i < count && vendor == NULL; i++)
+        vendor = gpu_vendor(devices.gl_pathv[i]);
+    globfree(&devices);
+    return vendor;
+}
+
 void check_container(const struct doctor_facts *facts, json_t *result)
 {
     const char *container = container_name(facts), *vendor;

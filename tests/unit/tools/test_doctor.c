@@ -613,6 +613,20 @@ TEST(devices_and_plugins)
     expect_problem(check_devices, "cpu cannot be used: crashed", "driver");
 }
 
+TEST(variable_that_names_no_device)
+{
+    find("[{'name': 'cpu'}, {'name': 'opencl'}]", "[]");
+    facts.forced = "gpu";
+    expect_problem(check_devices, "TANDEM_DEVICE names no device: \"gpu\"",
+                   "unset it, or set it to one of: cpu, opencl");
+    facts.forced = "opencl:1";
+    expect_problem(check_devices, "TANDEM_DEVICE names no device", "unset it");
+    facts.forced = "opencl:0";
+    expect(check_devices, "ok", "cpu");
+    facts.forced = "";
+    expect(check_devices, "ok", "cpu");
+}
+
 TEST(profiles)
 {
     unsetenv("TANDEM_PROFILE_DIR");
@@ -707,7 +721,7 @@ TEST(openblas)
 /* ---- the whole report ---- */
 
 static void report_is(const char *devices, double problems, const char *note,
-                      const char *next)
+                      const char *next, const char *summary)
 {
     json_decref(result);
     find(devices, "[{'file': 'a.icd', 'state': 'ok'}]");
@@ -721,28 +735,39 @@ static void report_is(const char *devices, double problems, const char *note,
     ck_assert_int_eq(device_text(result, "note")[0] == '\0', note[0] == '\0');
     ck_assert_msg(strstr(device_text(result, "next"), next) != NULL, "%s",
                   device_text(result, "next"));
+    ck_assert_str_eq(device_text(result, "summary"), summary);
 }
 
 #define CPU \
     "{'name': 'cpu', 'backend': 'cpu', 'kind': 'cpu', 'calibrated': true"
+
+#define NO_GPU                                                        \
+    "No problem was found, and no GPU: this machine shows none of NVIDIA, AMD " \
+    "or Intel on its PCI bus."
 
 TEST(reports)
 {
     setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
     unsetenv("TANDEM_PROFILE_DIR");
     facts.loader = json(loaders[0].loader);
-    report_is("[" CPU "}]", 0, "", "--explain");
+    report_is("[" CPU "}]", 0, "", "--explain", NO_GPU);
     report_is("[" CPU "}, {'name': 'opencl', 'backend': 'opencl', 'kind':"
               " 'cpu', 'duplicate_of': null}]",
-              0, "not how fast it is", "--calibrate");
+              0, "not how fast it is", "--calibrate", NO_GPU);
     report_is("[" CPU "}, {'name': 'opencl', 'backend': 'opencl', 'kind':"
               " 'cpu', 'duplicate_of': 'cpu'},"
               " {'name': 'opencl:1', 'backend': 'opencl', 'kind':"
               " 'gpu', 'calibrated': true}]",
-              0, "", "--explain");
+              0, "", "--explain", "No problem was found.");
+    gpu_put("0000:01:00.0", "0x10de\n");
+    put("empty/nvidia.icd", "libnvidia-opencl.so.1\n");
+    setenv("OCL_ICD_VENDORS", scratch_path("empty"), 1);
+    report_is("[" CPU "}]", 0, "", "--explain",
+              "No problem was found, and no GPU, although this machine shows a "
+              "GPU of NVIDIA on its PCI bus.");
     facts.affinity_cpus = 1;
     facts.driver_count = 0;
-    report_is("[" CPU "}]", 2, "", "--doctor");
+    report_is("[" CPU "}]", 2, "", "--doctor", "2 checks found a problem.");
 }
 
 TEST_MAIN(tests_run_with("doctor", setup, teardown))
