@@ -413,6 +413,38 @@ static void add_backend(json_t *found, const char *backend)
         json_sprintf("%s%s%s", before, before[0] == '\0' ? "" : ",", backend));
 }
 
+/* Adds "NAME: MESSAGE" for the plugin `name`, or adds the name to the problem of
+ * other plugins with the same message. */
+static void problem_add(json_t *problems, const char *name, const char *message)
+{
+    for (size_t i = 0; i < json_array_size(problems); i++) {
+        const char *text = json_string_value(json_array_get(problems, i));
+        const char *end = strstr(text, ": ");
+
+        if (end != NULL && strcmp(end + 2, message) == 0) {
+            json_array_set_new(problems, i,
+                               child_text("%.*s, %s: %s", (int)(end - text),
+                                          text, name, message));
+            return;
+        }
+    }
+    json_array_append_new(problems, child_text("%s: %s", name, message));
+}
+
+/* Adds the texts that are not in the list yet. */
+static void problems_extend(json_t *problems, const json_t *others)
+{
+    for (size_t i = 0; i < json_array_size(others); i++) {
+        json_t *other = json_array_get(others, i);
+        bool listed = false;
+
+        for (size_t k = 0; k < json_array_size(problems); k++)
+            listed |= json_equal(json_array_get(problems, k), other);
+        if (!listed)
+            json_array_append(problems, other);
+    }
+}
+
 /* Queries the plugin `backend`, or if it is NULL all plugins of the library. */
 static void find_backend(json_t *found, const struct probe_options *options,
                          const char *backend)
@@ -426,8 +458,7 @@ static void find_backend(json_t *found, const struct probe_options *options,
               options->timeout_s ? options->timeout_s : FIND_LIMIT_S, NULL,
               &outcome);
     if (outcome.result == NULL) {
-        json_array_append_new(problems,
-                              json_sprintf("%s: %s", name, outcome.message));
+        problem_add(problems, name, outcome.message);
         if (outcome.end != CHILD_FAILED) {
             probe_complain("%s: %s", name, outcome.message);
             json_object_set_new(found, "failed", json_true());
@@ -436,7 +467,7 @@ static void find_backend(json_t *found, const struct probe_options *options,
     }
     json_array_extend(json_object_get(found, "devices"),
                       json_object_get(outcome.result, "devices"));
-    json_array_extend(problems, json_object_get(outcome.result, "load_errors"));
+    problems_extend(problems, json_object_get(outcome.result, "load_errors"));
     if (backend != NULL)
         add_backend(found, backend);
     child_outcome_destroy(&outcome);
