@@ -31,7 +31,10 @@ bool device_is(const json_t *device, const char *name)
     return strlen(own) == length && strncmp(own, name, length) == 0;
 }
 
-bool devices_have(const json_t *found, const char *name, const char *source)
+/* Implements devices_have.  The text `before` introduces the devices of the list
+ * in the message. */
+static bool list_has(const json_t *found, const char *name, const char *source,
+                     const char *before)
 {
     const json_t *devices = json_object_get(found, "devices");
     char names[512] = "";
@@ -45,14 +48,18 @@ bool devices_have(const json_t *found, const char *name, const char *source)
         if (device_is(device, name))
             return true;
         snprintf(names + used, sizeof names - used, "%s%s",
-                 used == 0 ? "; expected one of: " : ", ",
-                 device_text(device, "name"));
+                 used == 0 ? before : ", ", device_text(device, "name"));
     }
     probe_complain("%s: there is no device \"%s\"%s", source, name,
                    names[0] != '\0' ? names
                                     : "; cl-probe --list names those that "
                                       "there are");
     return false;
+}
+
+bool devices_have(const json_t *found, const char *name, const char *source)
+{
+    return list_has(found, name, source, "; expected one of: ");
 }
 
 int devices_status(const json_t *found)
@@ -501,6 +508,7 @@ json_t *devices_find(const struct probe_options *options, const char *name,
                   "devices", "load_errors", "backends", "", "failed", 0);
     json_t *names = names_find(), *value, *devices;
     const char *sorted[MAX_BACKENDS], *key;
+    char before[80];
     size_t count = 0;
     bool is_there;
 
@@ -516,7 +524,10 @@ json_t *devices_find(const struct probe_options *options, const char *name,
     json_decref(names);
     if (name == NULL)
         return found;
-    is_there = devices_have(found, name, "--device");
+    /* Only the devices of its plugin were listed. */
+    snprintf(before, sizeof before, "; the devices of %.*s are: ",
+             (int)strcspn(name, ":"), name);
+    is_there = list_has(found, name, "--device", before);
     devices = json_object_get(found, "devices");
     for (size_t i = json_array_size(devices); i-- > 0;)
         if (!device_is(json_array_get(devices, i), name))

@@ -9,12 +9,15 @@
 
 #include "../common/program_options.h"
 #include "../common/program_output.h"
+#include "../common/text_wrap.h"
 
 #include "common/environment.h"
 #include <installed_directories.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 /* Default of --wait. */
 #define WAIT_S 10u
@@ -203,6 +206,47 @@ static bool take_option(int option, struct probe_options *options, int *mode)
     }
 }
 
+/* Writes the operator's name in the form of the table: TANDEM_OP_SOFTMAX becomes
+ * softmax. */
+static void op_name_simplify(const char *name, char *out, size_t bytes)
+{
+    static const char prefix[] = "tandem_op_";
+    const size_t skipped =
+        strncasecmp(name, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1
+                                                          : 0;
+
+    snprintf(out, bytes, "%s", name + skipped);
+    for (; *out != '\0'; out++)
+        *out = *out >= 'A' && *out <= 'Z' ? (char)(*out - 'A' + 'a') : *out;
+}
+
+/* Prints that there is no operator of this name, and the names that contain it
+ * or begin it, or all names if none does. */
+static void op_name_complain(const char *name)
+{
+    char word[64], similar[4096] = "", all[4096] = "", text[4300];
+
+    op_name_simplify(name, word, sizeof word);
+    for (uint32_t id = 0; id < TANDEM_OP_ID_END; id++) {
+        const struct tandem_op_info *info = tandem_op_by_id(id);
+        const size_t used = strlen(all), similar_used = strlen(similar);
+
+        if (info == NULL)
+            continue;
+        snprintf(all + used, sizeof all - used, "%s%s", used == 0 ? "" : ", ",
+                 info->name);
+        if (word[0] != '\0' && (strstr(info->name, word) != NULL ||
+                                strstr(word, info->name) == word))
+            snprintf(similar + similar_used, sizeof similar - similar_used,
+                     "%s%s", similar_used == 0 ? "" : ", ", info->name);
+    }
+    snprintf(text, sizeof text,
+             "cl-probe: there is no operator \"%.60s\"; %s: %s", name,
+             similar[0] != '\0' ? "similar names" : "the operators are",
+             similar[0] != '\0' ? similar : all);
+    text_wrap(stderr, text, 0, 2, output_columns(stderr));
+}
+
 /* Checks the arguments after the options, and combinations of options. */
 static bool check_options(struct probe_options *options, int mode, int argc,
                           char **argv)
@@ -235,7 +279,7 @@ static bool check_options(struct probe_options *options, int mode, int argc,
     if (mode == MODE_EXPLAIN && optind < argc)
         options->shape = argv[optind++];
     if (optind < argc) {
-        probe_complain("\"%s\" is not understood", argv[optind]);
+        program_word_complain("cl-probe", argv[optind], long_options);
         return false;
     }
     if (mode == MODE_EXPLAIN && options->shape == NULL) {
@@ -249,8 +293,8 @@ static bool check_options(struct probe_options *options, int mode, int argc,
             probe_complain("%s", rules[i].rule);
             return false;
         }
-    if (options->one_op && tandem_op_by_name(options->op) == NULL) {
-        probe_complain("there is no operator \"%s\"", options->op);
+    if (options->op != NULL && tandem_op_by_name(options->op) == NULL) {
+        op_name_complain(options->op);
         return false;
     }
     return true;

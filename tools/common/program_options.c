@@ -106,6 +106,18 @@ static void unknown_option_complain(const char *program, const char *word,
     fputc('\n', stderr);
 }
 
+void program_word_complain(const char *program, const char *word,
+                           const struct option *long_options)
+{
+    const struct option *nearest =
+        option_nearest(long_options, word, strlen(word));
+
+    fprintf(stderr, "%s: \"%s\" is not understood", program, word);
+    if (nearest != NULL)
+        fprintf(stderr, "; did you mean \"--%s\"?", nearest->name);
+    fputc('\n', stderr);
+}
+
 int program_option_next(const char *program, int argc, char **argv,
                         const char *short_options,
                         const struct option *long_options)

@@ -16,4 +16,9 @@ int program_option_next(const char *program, int argc, char **argv,
                         const char *short_options,
                         const struct option *long_options);
 
+/* Prints that the program does not understand the word after its options, and
+ * the option whose name is similar, because its dashes may be missing. */
+void program_word_complain(const char *program, const char *word,
+                           const struct option *long_options);
+
 #endif
