@@ -31,8 +31,8 @@ bool device_is(const json_t *device, const char *name)
     return strlen(own) == length && strncmp(own, name, length) == 0;
 }
 
-/* Implements devices_have.  The text `before` introduces the devices of the list
- * in the message. */
+/* Implements devices_have.  The text `before` introduces the list of devices in
+ * the message. */
 static bool list_has(const json_t *found, const char *name, const char *source,
                      const char *before)
 {
@@ -420,8 +420,8 @@ static void add_backend(json_t *found, const char *backend)
         json_sprintf("%s%s%s", before, before[0] == '\0' ? "" : ",", backend));
 }
 
-/* Adds "NAME: MESSAGE" for the plugin `name`, or adds the name to the problem of
- * other plugins with the same message. */
+/* Adds "NAME: MESSAGE" for the plugin `name`, or adds the name to the problem
+ * of other plugins with the same message. */
 static void problem_add(json_t *problems, const char *name, const char *message)
 {
     for (size_t i = 0; i < json_array_size(problems); i++) {
@@ -525,8 +525,8 @@ json_t *devices_find(const struct probe_options *options, const char *name,
     if (name == NULL)
         return found;
     /* Only the devices of its plugin were listed. */
-    snprintf(before, sizeof before, "; the devices of %.*s are: ",
-             (int)strcspn(name, ":"), name);
+    snprintf(before, sizeof before,
+             "; the devices of %.*s are: ", (int)strcspn(name, ":"), name);
     is_there = list_has(found, name, "--device", before);
     devices = json_object_get(found, "devices");
     for (size_t i = json_array_size(devices); i-- > 0;)

@@ -100,11 +100,11 @@ json_t *doctor_report(const struct doctor_facts *facts)
 
     for (size_t i = 0; i < json_array_size(results); i++)
         problems += result_is_problem(json_array_get(results, i));
-    return json_pack("{s:s, s:o, s:i, s:o, s:s, s:s}", "version",
-                     tandem_version(), "checks", results, "problems",
-                     (int)problems, "summary", summary(facts, devices, problems),
-                     "note", devices_speed_note(devices), "next",
-                     next_step(devices, problems));
+    return json_pack(
+        "{s:s, s:o, s:i, s:o, s:s, s:s}", "version", tandem_version(), "checks",
+        results, "problems", (int)problems, "summary",
+        summary(facts, devices, problems), "note", devices_speed_note(devices),
+        "next", next_step(devices, problems));
 }
 
 /* ---- output ---- */

@@ -92,8 +92,8 @@ void check_loader(const struct doctor_facts *facts, json_t *result);
 /* doctor_machine.c */
 void check_device_files(const struct doctor_facts *facts, json_t *result);
 void check_container(const struct doctor_facts *facts, json_t *result);
-/* Returns the vendor of the first GPU on the PCI bus, or NULL if there is no GPU
- * of NVIDIA, AMD or Intel. */
+/* Returns the vendor of the first GPU on the PCI bus, or NULL if there is no
+ * GPU of NVIDIA, AMD or Intel. */
 const char *doctor_gpu_vendor(const struct doctor_facts *facts);
 void check_cpu_limits(const struct doctor_facts *facts, json_t *result);
 void check_cache(const struct doctor_facts *facts, json_t *result);
@@ -107,8 +107,8 @@ void check_blas(const struct doctor_facts *facts, json_t *result);
  *
  *   { "version", "checks": [ ... ], "problems", "summary", "note", "next" }
  *
- * with the number of checks that found a problem, a summary, a note if the only OpenCL
- * device is the CPU or else "", and the next step.  (doctor.c) */
+ * with the number of checks that found a problem, a summary, a note if the only
+ * OpenCL device is the CPU or else "", and the next step.  (doctor.c) */
 json_t *doctor_report(const struct doctor_facts *facts);
 
 #endif

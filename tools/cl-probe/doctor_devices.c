@@ -166,12 +166,16 @@ static void report_ignored_profiles(const json_t *devices, size_t i,
         snprintf(names + used, sizeof names - used, "%s%s",
                  count++ == 0 ? "" : ", ", device_text(device, "name"));
     }
-    snprintf(advice, sizeof advice,
-             count == 1 ? "%srun \"cl-probe --calibrate --device=%.48s\", which "
-                          "writes a new profile"
-                        : "%srun \"cl-probe --calibrate\", which writes new "
-                          "profiles",
-             first, names);
+    if (count == 1)
+        snprintf(
+            advice, sizeof advice,
+            "%srun \"cl-probe --calibrate --device=%.48s\", which writes a "
+            "new profile",
+            first, names);
+    else
+        snprintf(advice, sizeof advice,
+                 "%srun \"cl-probe --calibrate\", which writes new profiles",
+                 first);
     result_problem(result, advice, "%s: profile not used: %.900s%s", names,
                    reason, any_profile ? "" : "; costs are guessed");
 }

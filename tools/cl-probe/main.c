@@ -206,22 +206,23 @@ static bool take_option(int option, struct probe_options *options, int *mode)
     }
 }
 
-/* Writes the operator's name in the form of the table: TANDEM_OP_SOFTMAX becomes
- * softmax. */
+/* Writes the operator's name in the form of the table: TANDEM_OP_SOFTMAX
+ * becomes softmax. */
 static void op_name_simplify(const char *name, char *out, size_t bytes)
 {
     static const char prefix[] = "tandem_op_";
-    const size_t skipped =
-        strncasecmp(name, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1
-                                                          : 0;
+    const size_t length = sizeof prefix - 1;
 
-    snprintf(out, bytes, "%s", name + skipped);
+    if (strncasecmp(name, prefix, length) == 0)
+        name += length;
+    snprintf(out, bytes, "%s", name);
     for (; *out != '\0'; out++)
         *out = *out >= 'A' && *out <= 'Z' ? (char)(*out - 'A' + 'a') : *out;
 }
 
-/* Prints that there is no operator of this name, and the names that contain it
- * or begin it, or all names if none does. */
+/* Prints that no operator has this name, and the similar names: those that
+ * contain it, and those with which it begins.  Prints all names if no name is
+ * similar. */
 static void op_name_complain(const char *name)
 {
     char word[64], similar[4096] = "", all[4096] = "", text[4300];

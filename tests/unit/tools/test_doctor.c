@@ -238,9 +238,9 @@ TEST(several_drivers_without_devices)
                      "pocl.icd: its cache; a cannot be written");
     ck_assert_str_eq(device_text(json_array_get(problems, 0), "advice"),
                      "set THIS");
-    ck_assert_ptr_nonnull(strstr(
-        device_text(json_array_get(problems, 1), "text"),
-        "a.icd, b.icd: they offer no device"));
+    ck_assert_ptr_nonnull(
+        strstr(device_text(json_array_get(problems, 1), "text"),
+               "a.icd, b.icd: they offer no device"));
     ck_assert_ptr_nonnull(strstr(
         device_text(json_array_get(problems, 1), "advice"), "device files"));
 }
@@ -578,7 +578,8 @@ TEST(cache_directory)
     expect_problem(check_cache, "compiled again", "XDG_CACHE_HOME");
     setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
     ck_assert_int_eq(chmod(scratch_path("cache/tandem"), 0777), 0);
-    expect_problem(check_cache, "/cache/tandem: it can be written by others; kernels",
+    expect_problem(check_cache,
+                   "/cache/tandem: it can be written by others; kernels",
                    "run \"chmod go-w ");
     /* The mode of a directory such as /tmp must not change. */
     ck_assert_int_eq(chmod(scratch_path("cache/tandem"), 01777), 0);
@@ -741,9 +742,9 @@ static void report_is(const char *devices, double problems, const char *note,
 #define CPU \
     "{'name': 'cpu', 'backend': 'cpu', 'kind': 'cpu', 'calibrated': true"
 
-#define NO_GPU                                                        \
-    "No problem was found, and no GPU: this machine shows none of NVIDIA, AMD " \
-    "or Intel on its PCI bus."
+#define NO_GPU                                                              \
+    "No problem was found, and no GPU: this machine shows none of NVIDIA, " \
+    "AMD or Intel on its PCI bus."
 
 TEST(reports)
 {
