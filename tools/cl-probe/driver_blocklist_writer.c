@@ -163,19 +163,33 @@ static bool remove_file(const char *cache, char *out_why)
     return false;
 }
 
+/* Prints that the blocklist is insecure or invalid.  It is that of the system
+ * if the user's cache directory is secure and has none. */
+static void complain_unused(const char *cache, const char *why)
+{
+    char own_why[SECURE_WHY_BYTES], remedy[DIRECTORY_ADVICE_BYTES];
+    struct driver_records records = {0};
+    const bool own =
+        cache != NULL &&
+        driver_records_read(cache, &records, own_why) == DRIVER_RECORD_REFUSED;
+
+    driver_records_finish(&records);
+    probe_complain("the driver blocklist in %s is not used: %s%s%s",
+                   own ? cache : STATEDIR, why,
+                   directory_remedy(why, remedy) ? "; " : "", remedy);
+}
+
 bool driver_test_results_write(struct driver_test_results *results,
                                char *out_problem)
 {
     char cache[PATH_MAX], why[SECURE_WHY_BYTES] = "";
-    char remedy[DIRECTORY_ADVICE_BYTES];
     struct driver_records before, system;
     bool has_cache, good;
 
     has_cache = environment_cache(cache, sizeof cache);
     if (driver_records_find(has_cache ? cache : NULL, STATEDIR, &before, why) ==
         DRIVER_RECORD_REFUSED)
-        probe_complain("the driver blocklist is not used: %s%s%s", why,
-                       directory_remedy(why, remedy) ? "; " : "", remedy);
+        complain_unused(has_cache ? cache : NULL, why);
     for (uint32_t i = 0; i < before.count; i++)
         keep_earlier(results, &before.records[i]);
     driver_records_finish(&before);
