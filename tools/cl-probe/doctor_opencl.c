@@ -110,7 +110,7 @@ static bool is_gpu_driver(const struct doctor_facts *facts, const char *file)
 }
 
 /* Reports the problem of the driver that the user can solve (driver_test.h).
- * Returns false if there is none. */
+ * Returns false if the driver has no such problem. */
 static bool report_solvable(json_t *result, const json_t *driver)
 {
     const char *problem = device_text(driver, "problem");
@@ -126,7 +126,7 @@ static bool report_solvable(json_t *result, const json_t *driver)
 }
 
 /* Reports the drivers that offer no device, if no driver works, or if such a
- * driver is that of a GPU of this machine and no OpenCL GPU was found.  Those
+ * driver is that of a GPU of this machine and no OpenCL GPU was found.  Drivers
  * without a known reason share a problem. */
 static void check_empty_drivers(const struct doctor_facts *facts,
                                 json_t *result, bool any_works)
