@@ -228,7 +228,8 @@ void epoch_times_print(const struct epoch_times *times, bool only_cpu)
     if (times->cpu > 0.0 && only_cpu)
         printf("            %.1f ms with the CPU alone, which is the same: for"
                " a network\n            as small as this one, Tandem chose only"
-               " the CPU. The times differ\n            by chance.\n",
+               " the CPU. The times differ\n            by chance, or because"
+               " other programs used the machine.\n",
                times->cpu * 1e3);
     else if (times->cpu > 0.0)
         printf("            %.1f ms with the CPU alone: Tandem is %.2f times"

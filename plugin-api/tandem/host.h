@@ -506,7 +506,8 @@ struct tandem_explanation {
 enum tandem_status tandem_explain_last(struct tandem_context *context,
                                        struct tandem_explanation *out);
 /* Explain which device would be chosen, without running the operator.
- * tandem_explain_matmul makes the copies that tandem_matmul would make. */
+ * The times of tandem_explain_matmul are without those of the copies that
+ * tandem_matmul would make. */
 enum tandem_status tandem_explain_op(struct tandem_context *context,
                                      const struct tandem_op *op,
                                      struct tandem_tensor *const *inputs,

@@ -107,8 +107,18 @@ static bool overlaps_c(const struct tandem_tensor *input,
            tensors_overlap(&c_at, &at);
 }
 
-/* Enqueues the copy of a matmul input to a new contiguous tensor, which
- * replaces the input in matmul->tensors. */
+/* Lets `to`, which has no content, count as current where `from` is. */
+static void location_copy(const struct tandem_tensor *from,
+                          struct tandem_tensor *to)
+{
+    context_lock(from->context);
+    to->storage->current = from->storage->current;
+    to->storage->poison = from->storage->poison;
+    context_unlock(from->context);
+}
+
+/* Creates a contiguous tensor, which replaces the input in matmul->tensors, and
+ * enqueues or prepares the copy. */
 static enum tandem_status input_copy(struct matmul *matmul, uint32_t index,
                                      uint32_t device)
 {
@@ -123,11 +133,21 @@ static enum tandem_status input_copy(struct matmul *matmul, uint32_t index,
         return argument_error("matmul: c overlaps %s", names[index]);
     status = tandem_tensor_create(from->context, from->desc.dtype,
                                   from->desc.rank, from->desc.shape, copy);
-    if (status == TANDEM_OK)
+    if (status == TANDEM_OK && matmul->purpose == MATMUL_RUN)
         status = tandem_run_on(from->context, device, &op, &from, 1, copy, 1);
-    if (status == TANDEM_OK)
-        matmul->tensors[index] = *copy;
-    return status;
+    else if (status == TANDEM_OK && matmul->purpose == MATMUL_PREPARE)
+        status =
+            tandem_prepare_on(from->context, device, &op, &from, 1, copy, 1);
+    if (status == TANDEM_NOT_READY) {
+        matmul->must_compile = true;
+        status = TANDEM_OK;
+    }
+    if (status != TANDEM_OK)
+        return status;
+    if (matmul->purpose != MATMUL_RUN)
+        location_copy(from, *copy);
+    matmul->tensors[index] = *copy;
+    return TANDEM_OK;
 }
 
 void matmul_finish(struct matmul *matmul)
@@ -332,17 +352,18 @@ static enum tandem_status gemm_init(struct matmul *matmul,
     return status;
 }
 
-enum tandem_status matmul_prepare(struct matmul *matmul,
-                                  struct tandem_context *context,
-                                  const struct tandem_matmul_options *options,
-                                  struct tandem_tensor *a,
-                                  struct tandem_tensor *b,
-                                  struct tandem_tensor *c)
+enum tandem_status
+matmul_prepare(struct matmul *matmul, struct tandem_context *context,
+               const struct tandem_matmul_options *options,
+               struct tandem_tensor *a, struct tandem_tensor *b,
+               struct tandem_tensor *c, enum matmul_purpose purpose)
 {
     struct tandem_matmul_options own;
     enum tandem_status status = options_read(options, &own);
 
     memset(matmul->copies, 0, sizeof(matmul->copies));
+    matmul->purpose = purpose;
+    matmul->must_compile = false;
     if (status == TANDEM_OK)
         status = tensors_check(context, a, b, c, own.bias);
     if (status != TANDEM_OK)
@@ -383,7 +404,7 @@ enum tandem_status tandem_matmul(struct tandem_context *context,
 {
     struct matmul matmul;
     enum tandem_status status =
-        matmul_prepare(&matmul, context, options, a, b, c);
+        matmul_prepare(&matmul, context, options, a, b, c, MATMUL_RUN);
 
     if (status == TANDEM_OK)
         status = call_run(&matmul.call);

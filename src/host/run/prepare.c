@@ -38,18 +38,20 @@ tandem_prepare_on(struct tandem_context *context, uint32_t device,
     return status == TANDEM_OK ? call_prepare(&call) : status;
 }
 
-enum tandem_status
-tandem_prepare_matmul(struct tandem_context *context,
-                      const struct tandem_matmul_options *options,
-                      struct tandem_tensor *a, struct tandem_tensor *b,
-                      struct tandem_tensor *c)
+enum tandem_status tandem_prepare_matmul(
+    struct tandem_context *context, const struct tandem_matmul_options *options,
+    struct tandem_tensor *a, struct tandem_tensor *b, struct tandem_tensor *c)
 {
     struct matmul matmul;
     enum tandem_status status =
-        matmul_prepare(&matmul, context, options, a, b, c);
+        matmul_prepare(&matmul, context, options, a, b, c, MATMUL_PREPARE);
 
     if (status == TANDEM_OK)
         status = call_prepare(&matmul.call);
+    if (status == TANDEM_OK && matmul.must_compile)
+        status = last_error_set(TANDEM_NOT_READY,
+                                "matmul: the copy of an input is not compiled "
+                                "yet");
     matmul_finish(&matmul);
     return status;
 }

@@ -176,6 +176,38 @@ TEST(test_observers_see_every_operator)
     ck_assert_uint_eq(seen.afters, 3);
 }
 
+/* The copies that a product would need do not run either: the memory of the
+ * inputs can be freed after a question. */
+TEST(test_questions_about_products_run_nothing)
+{
+    const int64_t shape[] = {8, 8}, strides[] = {32, 2};
+    struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = simulated};
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    float *values = calloc(256, sizeof *values);
+    struct tandem_tensor *a, *b, *c;
+    struct observed seen = {0};
+
+    ck_assert_ptr_nonnull(values);
+    OK(tandem_tensor_wrap(context, values, TANDEM_F32, 2, shape, strides, 0,
+                          &a));
+    OK(tandem_tensor_wrap(context, values + 1, TANDEM_F32, 2, shape, strides,
+                          TANDEM_TENSOR_READ_ONLY, &b));
+    OK(tandem_tensor_create(context, TANDEM_F32, 2, shape, &c));
+    OK(tandem_context_set_observer(context, observe, &seen));
+    OK(tandem_explain_matmul(context, &options, a, b, c, &e));
+    ck_assert_uint_eq(e.chosen, simulated);
+    ck_assert_double_gt(candidate_of(&e, simulated)->transfer_ns, 0);
+    OK(tandem_prepare_matmul(context, &options, a, b, c));
+    ck_assert_uint_eq(seen.befores, 0);
+    OK(tandem_matmul(context, &options, a, b, c));
+    ck_assert_uint_eq(seen.befores, 3); /* two copies and the product */
+    OK(tandem_tensor_sync(c, TANDEM_TIMEOUT_INFINITE));
+    tandem_tensor_destroy(a);
+    tandem_tensor_destroy(b);
+    free(values);
+}
+
 /* ---- GEMM and shorthand functions ---- */
 
 #define M 5
