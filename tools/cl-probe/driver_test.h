@@ -17,8 +17,8 @@
  *
  * where the state is "ok", "empty" (no device), "broken" (crashed or hung) or
  * "untested", and "platforms" are the names of its platforms if the state is
- * "ok".  "problem" is "" or a problem that the user can solve, "; " and what to
- * do: why the driver has no device, or why it cannot compile.  Adds to
+ * "ok".  "problem" is "" or a problem that the user can solve, "; " and what
+ * to do: why the driver has no device, or why it cannot compile.  Adds to
  * "load_errors".  If a driver is broken, or all together are, prints a message
  * and returns false: OpenCL must not be used then. */
 bool drivers_check(const struct probe_options *options, json_t *found);
