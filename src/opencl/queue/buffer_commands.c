@@ -123,6 +123,7 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
         return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
     note_command(stream, buffer, true);
     buffer_clear_poison(buffer, bytes);
+    stream_check_write(stream, buffer);
     return TANDEM_OK;
 }
 

@@ -99,5 +99,14 @@ void stream_note_use(struct tandem_stream *stream, struct tandem_buffer *buffer,
         return;
     atomic_store_explicit(&buffer->written_stream, stream->id,
                           memory_order_relaxed);
-    atomic_store_explicit(&buffer->written_seqno, seqno, memory_order_relaxed);
+    atomic_store(&buffer->written_seqno, seqno);
+    stream_check_write(stream, buffer);
+}
+
+void stream_check_write(const struct tandem_stream *stream,
+                        struct tandem_buffer *buffer)
+{
+    const uint32_t status = atomic_load(&stream->status);
+    if (status != TANDEM_OK)
+        buffer_poison(buffer, (enum tandem_status)status);
 }

@@ -8,6 +8,7 @@
 #include "opencl/device/event_wait.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
+#include "opencl/queue/hazard_tracking.h"
 #include "opencl/transfer/bulk_transfer.h"
 
 /* ---- uploads ---- */
@@ -115,8 +116,10 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     else
         status = is_staged(&transfer) ? write_staged(&transfer)
                                       : write_blocking(&transfer);
-    if (status == TANDEM_OK)
+    if (status == TANDEM_OK) {
         buffer_clear_poison(buffer, bytes);
+        stream_check_write(stream, buffer);
+    }
     return status;
 }
 

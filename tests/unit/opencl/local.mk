@@ -4,7 +4,7 @@
 if CHECK
 if OPENCL
 tests_unit_opencl_libs = libopencl-test.la libvariants.la libopencl.la \
-	libcommon.la $(CHECK_LIBS) $(JANSSON_LIBS) -lm -lpthread
+	libcommon.la $(CHECK_LIBS) $(JANSSON_LIBS) $(OPENCL_LIBS) -lm -lpthread
 check_LTLIBRARIES += libopencl-test.la
 libopencl_test_la_SOURCES = %D%/support.c
 test_programs += $(tests_unit_opencl_programs)
