@@ -385,7 +385,8 @@ static bool comparison_run(const struct options *options,
 static void training_summary_print(struct tandem_context *context,
                                    const struct results *results)
 {
-    printf("Accuracy    %.1f %% or more of the images that were held out%s\n",
+    printf("Accuracy    %.1f %% or more of the images that were held out, in each"
+           " training%s\n",
            100.0 * results->accuracy,
            results->accuracy >= least_accuracy ? "" : ": FAILED");
     tally_summary_print(context, &results->runs);

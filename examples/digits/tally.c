@@ -136,13 +136,9 @@ void tally_summary_print(struct tandem_context *context,
 
         if (count == 0)
             continue;
-        printf("%-11s %s for %.0f %% of the operators:\n           ", heading,
+        printf("%-11s %s for %.0f %% of the operators\n", heading,
                device_name(context, device, name),
                100.0 * (double)count / (double)all);
-        for (uint32_t op_class = 1; op_class < TANDEM_CLASS_END; op_class++)
-            if (runs->cells[op_class][device].runs > 0)
-                printf(" %s", class_names[op_class]);
-        printf("\n");
         heading = "";
     }
 }

@@ -129,7 +129,7 @@ tandem_explain_matmul(struct tandem_context *context,
 {
     struct matmul matmul;
     enum tandem_status status =
-        matmul_prepare(&matmul, context, options, a, b, c, MATMUL_EXPLAIN);
+        matmul_prepare(&matmul, context, options, a, b, c, true);
 
     if (status == TANDEM_OK)
         status = call_explain(&matmul.call, out);

@@ -118,7 +118,7 @@ static void location_copy(const struct tandem_tensor *from,
 }
 
 /* Creates a contiguous tensor, which replaces the input in matmul->tensors, and
- * enqueues or prepares the copy. */
+ * enqueues the copy, unless the call is a question. */
 static enum tandem_status input_copy(struct matmul *matmul, uint32_t index,
                                      uint32_t device)
 {
@@ -133,18 +133,11 @@ static enum tandem_status input_copy(struct matmul *matmul, uint32_t index,
         return argument_error("matmul: c overlaps %s", names[index]);
     status = tandem_tensor_create(from->context, from->desc.dtype,
                                   from->desc.rank, from->desc.shape, copy);
-    if (status == TANDEM_OK && matmul->purpose == MATMUL_RUN)
+    if (status == TANDEM_OK && !matmul->is_question)
         status = tandem_run_on(from->context, device, &op, &from, 1, copy, 1);
-    else if (status == TANDEM_OK && matmul->purpose == MATMUL_PREPARE)
-        status =
-            tandem_prepare_on(from->context, device, &op, &from, 1, copy, 1);
-    if (status == TANDEM_NOT_READY) {
-        matmul->must_compile = true;
-        status = TANDEM_OK;
-    }
     if (status != TANDEM_OK)
         return status;
-    if (matmul->purpose != MATMUL_RUN)
+    if (matmul->is_question)
         location_copy(from, *copy);
     matmul->tensors[index] = *copy;
     return TANDEM_OK;
@@ -352,18 +345,18 @@ static enum tandem_status gemm_init(struct matmul *matmul,
     return status;
 }
 
-enum tandem_status
-matmul_prepare(struct matmul *matmul, struct tandem_context *context,
-               const struct tandem_matmul_options *options,
-               struct tandem_tensor *a, struct tandem_tensor *b,
-               struct tandem_tensor *c, enum matmul_purpose purpose)
+enum tandem_status matmul_prepare(struct matmul *matmul,
+                                  struct tandem_context *context,
+                                  const struct tandem_matmul_options *options,
+                                  struct tandem_tensor *a,
+                                  struct tandem_tensor *b,
+                                  struct tandem_tensor *c, bool is_question)
 {
     struct tandem_matmul_options own;
     enum tandem_status status = options_read(options, &own);
 
     memset(matmul->copies, 0, sizeof(matmul->copies));
-    matmul->purpose = purpose;
-    matmul->must_compile = false;
+    matmul->is_question = is_question;
     if (status == TANDEM_OK)
         status = tensors_check(context, a, b, c, own.bias);
     if (status != TANDEM_OK)
@@ -404,7 +397,7 @@ enum tandem_status tandem_matmul(struct tandem_context *context,
 {
     struct matmul matmul;
     enum tandem_status status =
-        matmul_prepare(&matmul, context, options, a, b, c, MATMUL_RUN);
+        matmul_prepare(&matmul, context, options, a, b, c, false);
 
     if (status == TANDEM_OK)
         status = call_run(&matmul.call);

@@ -38,20 +38,46 @@ tandem_prepare_on(struct tandem_context *context, uint32_t device,
     return status == TANDEM_OK ? call_prepare(&call) : status;
 }
 
+/* Prepares the copies of the inputs that the product needs.  Returns NOT_READY
+ * if one of them must be compiled. */
+static enum tandem_status copies_prepare(const struct matmul *matmul,
+                                         struct tandem_tensor *const inputs[3])
+{
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_COPY};
+    enum tandem_status result = TANDEM_OK;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        enum tandem_status status = TANDEM_OK;
+
+        if (matmul->copies[i] != NULL)
+            status =
+                tandem_prepare_on(matmul->call.context, matmul->call.device,
+                                  &op, &inputs[i], 1, &matmul->copies[i], 1);
+        if (status != TANDEM_OK && status != TANDEM_NOT_READY)
+            return status;
+        if (status == TANDEM_NOT_READY)
+            result = status;
+    }
+    return result;
+}
+
 enum tandem_status tandem_prepare_matmul(
     struct tandem_context *context, const struct tandem_matmul_options *options,
     struct tandem_tensor *a, struct tandem_tensor *b, struct tandem_tensor *c)
 {
     struct matmul matmul;
-    enum tandem_status status =
-        matmul_prepare(&matmul, context, options, a, b, c, MATMUL_PREPARE);
+    enum tandem_status copies = TANDEM_OK,
+                       status = matmul_prepare(&matmul, context, options, a, b,
+                                               c, true);
 
-    if (status == TANDEM_OK)
+    if (status == TANDEM_OK) {
+        struct tandem_tensor *const inputs[] = {
+            a, b, options != NULL ? options->bias : NULL};
+
+        copies = copies_prepare(&matmul, inputs);
         status = call_prepare(&matmul.call);
-    if (status == TANDEM_OK && matmul.must_compile)
-        status = last_error_set(TANDEM_NOT_READY,
-                                "matmul: the copy of an input is not compiled "
-                                "yet");
+    }
     matmul_finish(&matmul);
-    return status;
+    return status == TANDEM_OK ? copies : status;
 }

@@ -29,14 +29,6 @@ struct call {
 
 /* A matrix multiplication and the operator call that runs it.  The call points
  * into this struct, so the struct must not be moved. */
-enum matmul_purpose {
-    MATMUL_RUN,
-    /* Nothing runs, so the copies have no content.  The memory of the inputs
-     * may be freed at once. */
-    MATMUL_PREPARE,
-    MATMUL_EXPLAIN
-};
-
 struct matmul {
     struct call call;
     struct tandem_op op;
@@ -44,9 +36,9 @@ struct matmul {
     struct tandem_tensor *tensors[4]; /* `a`, `b`, the bias or NULL, `c` */
     /* Contiguous copies of inputs, owned by this struct; NULL means no copy. */
     struct tandem_tensor *copies[3];
-    enum matmul_purpose purpose;
-    bool
-        must_compile; /* MATMUL_PREPARE: the copy of an input is not compiled */
+    /* Nothing runs, so the copies have no content.  The memory of the inputs
+     * may be freed at once. */
+    bool is_question;
 };
 
 /* Checks the tensors' handles and their number, and fills `call`. */
@@ -57,13 +49,14 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count);
 /* Converts a matrix multiplication to an operator call.  Locks the context.  If
- * a struct tandem_gemm cannot express the strides of an input, copies the input
- * or prepares the copy, as the purpose demands. */
-enum tandem_status
-matmul_prepare(struct matmul *matmul, struct tandem_context *context,
-               const struct tandem_matmul_options *options,
-               struct tandem_tensor *a, struct tandem_tensor *b,
-               struct tandem_tensor *c, enum matmul_purpose purpose);
+ * a struct tandem_gemm cannot express the strides of an input, copies the
+ * input, or only creates the copy for a question. */
+enum tandem_status matmul_prepare(struct matmul *matmul,
+                                  struct tandem_context *context,
+                                  const struct tandem_matmul_options *options,
+                                  struct tandem_tensor *a,
+                                  struct tandem_tensor *b,
+                                  struct tandem_tensor *c, bool is_question);
 /* Locks the context and frees the input copies.  Must be called even if
  * matmul_prepare failed. */
 void matmul_finish(struct matmul *matmul);
