@@ -232,15 +232,14 @@ static void message_print(void *user, enum tandem_log_level level,
 
 static struct tandem_context *context_open(const struct options *options)
 {
-    const struct tandem_context_options settings = {
-        .struct_size = sizeof(settings),
-        .device = options->device,
-        .log = message_print};
+    const struct tandem_context_options settings = {.struct_size =
+                                                        sizeof(settings),
+                                                    .device = options->device,
+                                                    .log = message_print};
     struct tandem_context *context;
     uint32_t count;
 
-    if (!succeeded("the context",
-                   tandem_context_create(&settings, &context)))
+    if (!succeeded("the context", tandem_context_create(&settings, &context)))
         return NULL;
     if (succeeded("the devices", tandem_device_count(context, &count)))
         return context;
@@ -345,11 +344,10 @@ static bool seeds_run(struct tandem_context *context,
     struct tally timed;
 
     results->accuracy = 1.0;
-    fprintf(report, "Training: %u epochs of %u batches of %u\n",
-            options->epochs,
-            network_batches(table->count - (table->count + 2) / 5,
-                            options->batch),
-            options->batch);
+    fprintf(
+        report, "Training: %u epochs of %u batches of %u\n", options->epochs,
+        network_batches(table->count - (table->count + 2) / 5, options->batch),
+        options->batch);
     tandem_context_set_observer(context, tally_observe, &results->runs);
     for (uint32_t i = 0; i < options->seed_count; i++)
         if (!seed_run(context, options, table, options->seeds[i],
@@ -385,10 +383,11 @@ static bool comparison_run(const struct options *options,
 static void training_summary_print(struct tandem_context *context,
                                    const struct results *results)
 {
-    printf("Accuracy    %.1f %% or more of the images that were held out, in each"
-           " training%s\n",
-           100.0 * results->accuracy,
-           results->accuracy >= least_accuracy ? "" : ": FAILED");
+    printf(
+        "Accuracy    %.1f %% or more of the images that were held out, in each"
+        " training%s\n",
+        100.0 * results->accuracy,
+        results->accuracy >= least_accuracy ? "" : ": FAILED");
     tally_summary_print(context, &results->runs);
 }
 
