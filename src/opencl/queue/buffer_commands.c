@@ -122,8 +122,7 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueFillBuffer");
     note_command(stream, buffer, true);
-    buffer_clear_poison(buffer, bytes);
-    stream_check_write(stream, buffer);
+    stream_note_overwrite(stream, buffer, bytes);
     return TANDEM_OK;
 }
 

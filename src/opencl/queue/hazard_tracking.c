@@ -84,6 +84,17 @@ bool stream_sees_last_write(struct tandem_stream *stream,
     return completed;
 }
 
+/* Poisons a written buffer if the stream has a sticky error.  Another thread
+ * that waits for an event can record the failure of an earlier command, and
+ * poison the buffers that were written since, in the middle of a launch. */
+static void poison_if_failed(const struct tandem_stream *stream,
+                             struct tandem_buffer *buffer)
+{
+    const uint32_t status = atomic_load(&stream->status);
+    if (status != TANDEM_OK)
+        buffer_poison(buffer, (enum tandem_status)status);
+}
+
 void stream_note_use(struct tandem_stream *stream, struct tandem_buffer *buffer,
                      bool written)
 {
@@ -100,13 +111,12 @@ void stream_note_use(struct tandem_stream *stream, struct tandem_buffer *buffer,
     atomic_store_explicit(&buffer->written_stream, stream->id,
                           memory_order_relaxed);
     atomic_store(&buffer->written_seqno, seqno);
-    stream_check_write(stream, buffer);
+    poison_if_failed(stream, buffer);
 }
 
-void stream_check_write(const struct tandem_stream *stream,
-                        struct tandem_buffer *buffer)
+void stream_note_overwrite(const struct tandem_stream *stream,
+                           struct tandem_buffer *buffer, uint64_t bytes)
 {
-    const uint32_t status = atomic_load(&stream->status);
-    if (status != TANDEM_OK)
-        buffer_poison(buffer, (enum tandem_status)status);
+    buffer_clear_poison(buffer, bytes);
+    poison_if_failed(stream, buffer);
 }

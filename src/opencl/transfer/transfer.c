@@ -116,10 +116,8 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     else
         status = is_staged(&transfer) ? write_staged(&transfer)
                                       : write_blocking(&transfer);
-    if (status == TANDEM_OK) {
-        buffer_clear_poison(buffer, bytes);
-        stream_check_write(stream, buffer);
-    }
+    if (status == TANDEM_OK)
+        stream_note_overwrite(stream, buffer, bytes);
     return status;
 }
 
