@@ -320,13 +320,14 @@ def timed_run(session, feeds):
     return outputs, time.perf_counter() - start
 
 
-def has_taken(file):
-    """Returns true if Tandem took nodes, as the report in the file says."""
-    return ": taken" in file.read_text(encoding="utf-8")
+def has_taken(report):
+    """Returns true if Tandem took nodes, as the placement report says."""
+    return re.search("^[0-9]+ nodes? from .*: taken", report, re.MULTILINE)
 
 
 def first_run(session, feeds, arguments, file):
-    if has_taken(file) and not arguments.device.startswith("cpu"):
+    report = file.read_text(encoding="utf-8")
+    if has_taken(report) and not arguments.device.startswith("cpu"):
         print("The first run compiles the kernels that are not cached, which can take a "
               "minute.", file=sys.stderr)
     return timed_run(session, feeds)
@@ -355,7 +356,7 @@ def run_model(arguments, file):
     cpu, tandem = map(statistics.median, zip(*pairs))
     line = (f"median of {len(pairs)} run{plural(len(pairs))}: CPU provider "
             f"{cpu * 1e3:.3f} ms, Tandem {tandem * 1e3:.3f} ms, ")
-    if has_taken(file):
+    if has_taken(file.read_text(encoding="utf-8")):
         line += (f"ratio {cpu / tandem:.2f} (above 1, Tandem is faster); Tandem's first "
                  f"run {first * 1e3:.1f} ms")
     else:
@@ -397,7 +398,7 @@ def describe_devices(session, report):
     if planned and set(planned) == {"0"}:
         return (f"Tandem{nodes} had nothing to compute: all tensors are empty, or only "
                 "their shapes change")
-    if not operators and re.search("^[0-9]+ nodes? from .*: taken", report, re.MULTILINE):
+    if not operators and has_taken(report):
         return (f"Tandem{nodes} ran on none of its devices: the messages of ONNX "
                 "Runtime say what failed")
     if not operators:

@@ -23,6 +23,14 @@ struct reader {
     char value[MAX_VALUE_BYTES]; /* of the option that was read last */
 };
 
+/* Makes the message the error, unless there is one. */
+static void reader_fail(struct reader *reader, const char *message)
+{
+    if (reader->status == NULL)
+        reader->status =
+            reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
+}
+
 static void option_reject(struct reader *reader, const char *name,
                           const char *expected)
 {
@@ -32,9 +40,7 @@ static void option_reject(struct reader *reader, const char *name,
              PROVIDER_NAME ": option %s has the value \"%s\"; "
                            "expected %s",
              name, reader->value, expected);
-    if (reader->status == NULL)
-        reader->status =
-            reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
+    reader_fail(reader, message);
 }
 
 /* Reads an option to reader->value.  Returns false if it is not set. */
@@ -103,9 +109,7 @@ static void device_variable(struct reader *reader,
              PROVIDER_NAME ": TANDEM_DEVICE: %.800s; unset TANDEM_DEVICE to "
                            "let Tandem choose",
              tandem_last_error());
-    if (reader->status == NULL)
-        reader->status =
-            reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
+    reader_fail(reader, message);
 }
 
 /* The option takes precedence over TANDEM_DEVICE. But if TANDEM_DEVICE names no
@@ -126,9 +130,7 @@ static void device_option(struct reader *reader, struct tandem_context *context,
              PROVIDER_NAME ": option device has the value \"%s\": %.512s; "
                            "expected auto, cpu or opencl:N",
              reader->value, tandem_last_error());
-    if (reader->status == NULL)
-        reader->status =
-            reader->api->CreateStatus(ORT_INVALID_ARGUMENT, message);
+    reader_fail(reader, message);
 }
 
 /* Reads "NAME:1x3x640x640" up to a semicolon or the end.  A name may contain
