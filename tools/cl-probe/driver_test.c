@@ -115,7 +115,7 @@ static json_t *excuse_json(const struct icd *icd, const char *why,
                       between, why);
 }
 
-/* Reports to the parent that there is no device, and why. */
+/* Tells the parent process why the driver has no device. */
 static void answer_empty(struct child_link *link, const struct icd *icd)
 {
     const char *state = "empty";

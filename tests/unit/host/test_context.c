@@ -361,7 +361,7 @@ TEST(test_log_levels)
 
 /*
  * Each variable with a value that is not allowed is named once, with the values
- * that are allowed. Then the default is used.
+ * that are allowed, and its default is used.
  */
 TEST(test_bad_variables_are_named)
 {
