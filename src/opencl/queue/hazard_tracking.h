@@ -16,9 +16,9 @@ enum tandem_status stream_begin_use(struct tandem_stream *stream,
 /* Call this after enqueuing a command that uses the buffer. */
 void stream_note_use(struct tandem_stream *stream, struct tandem_buffer *buffer,
                      bool written);
-/* Call this after a command that writes `bytes` bytes of the buffer was enqueued
- * and noted. If these are all its bytes, the buffer is no longer poisoned, unless
- * the stream has a sticky error. */
+/* Call this after a command that writes `bytes` bytes of the buffer was
+ * enqueued and noted. If these are all its bytes, the buffer is no longer
+ * poisoned, unless the stream has a sticky error. */
 void stream_note_overwrite(const struct tandem_stream *stream,
                            struct tandem_buffer *buffer, uint64_t bytes);
 /* Returns true if the stream need not wait for the last write to the buffer.
