@@ -201,6 +201,9 @@ static const struct form forms_16[] = {
     {SIZES(1, 97, 533), .flags = TB},
     {SIZES(97, 1, 533)},
     {SIZES(12, 13, 14), .special = true, .level = ALWAYS},
+    /* GELU of -inf may be 0 or NaN. */
+    {SIZES(12, 13, 14), .special = true, .activation = TANDEM_OP_GELU,
+     .level = ALWAYS},
     {SIZES(31, 37, 41), .alpha = NEAR_LARGEST, .level = ALWAYS},
     {SIZES(31, 37, 41), .alpha = 0.25, .scale = 0x1p-8, .level = ALWAYS},
     {SIZES(31, 37, 41), .alpha = 0x1p24, .scale = 0x1p-17, .level = ALWAYS},

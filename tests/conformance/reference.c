@@ -92,13 +92,19 @@ static bool flushed(double want, double tolerance, double got)
     return got == 0.0 && fabs(want) - tolerance < (double)FLT_MIN;
 }
 
+/* Returns true if got is acceptable; want or got is NaN. */
+static bool nan_accepts(double want, double tolerance, double got)
+{
+    return isnan(want) && (isnan(got) || (isinf(tolerance) && got == 0.0));
+}
+
 /* Returns true if got is the rounding of some number within the tolerance. */
 static bool narrow_accepts(uint32_t dtype, double want, double tolerance,
                            double got, double *out_error)
 {
     *out_error = fabs(got - want) / tolerance;
     if (isnan(want) || isnan(got))
-        return isnan(want) && isnan(got);
+        return nan_accepts(want, tolerance, got);
     if (isinf(want))
         return got == want;
     return (got >= real_rounded(dtype, want - tolerance) &&
@@ -110,10 +116,8 @@ static bool real_accepts(double want, double tolerance, double got,
                          double *out_error)
 {
     *out_error = (double)INFINITY;
-    if (isinf(tolerance) && isnan(want))
-        return isnan(got) || got == 0.0;
     if (isnan(want) || isnan(got))
-        return isnan(want) && isnan(got);
+        return nan_accepts(want, tolerance, got);
     if (isinf(want))
         return got == want;
     /* A value that may exceed the range of f32 may round to infinity. */
