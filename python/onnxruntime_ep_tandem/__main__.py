@@ -95,6 +95,8 @@ def main():
         return
     if arguments[0] in PROBE_COMMANDS:
         run_cl_probe([*PROBE_COMMANDS[arguments[0]][0], *arguments[1:]])
+    if arguments[0].endswith(".onnx"):
+        errors.fail(f"the command is missing: {PROGRAM} run {arguments[0]}")
     parsed = parse_arguments(arguments)
     parsed.function(parsed)
 

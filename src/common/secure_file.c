@@ -77,18 +77,36 @@ static void walk_move(struct walk *walk, int directory)
     walk->directory = directory;
 }
 
+/* Fails if the owner or mode of the directory reached is not secure. Names the
+ * command that repairs a mode; a sticky directory such as /tmp must stay. */
+static bool walk_judge(const struct walk *walk, const struct stat *status,
+                       bool sticky_serves, char *why)
+{
+    const char *problem = status_judge(status, sticky_serves);
+    const char *path = walk->seen[0] != '\0' ? walk->seen : "/";
+
+    if (problem == NULL)
+        return true;
+    if (!owner_trusted(status) || (status->st_mode & S_ISVTX) != 0 ||
+        strlen(path) > 200)
+        return walk_fail(walk, why, problem);
+    snprintf(why, SECURE_WHY_BYTES, "%.200s %s; run \"%schmod go-w %.200s\"",
+             path, problem,
+             geteuid() == 0 || geteuid() == status->st_uid ? "" : "sudo ",
+             path);
+    return false;
+}
+
 static bool walk_root(struct walk *walk, char *why)
 {
     const int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct stat status;
-    const char *problem;
 
     walk->seen[0] = '\0';
     walk_move(walk, root);
     if (root < 0 || fstat(root, &status) != 0)
         return walk_fail(walk, why, strerror(errno));
-    problem = status_judge(&status, true);
-    return problem == NULL || walk_fail(walk, why, problem);
+    return walk_judge(walk, &status, true, why);
 }
 
 /* Moves the next component of walk->rest to out_part. Returns false if there is
@@ -161,7 +179,6 @@ static bool walk_step(struct walk *walk, const char *part, enum secure_use use,
 {
     const size_t seen = strlen(walk->seen);
     const int file = part_open(walk->directory, part, use);
-    const char *problem;
     struct stat status;
     bool last;
 
@@ -187,8 +204,7 @@ static bool walk_step(struct walk *walk, const char *part, enum secure_use use,
     if (!S_ISDIR(status.st_mode))
         return walk_fail(walk, why, "is no directory");
     last = walk->rest[strspn(walk->rest, "/")] == '\0';
-    problem = status_judge(&status, use == SECURE_READ || !last);
-    return problem == NULL || walk_fail(walk, why, problem);
+    return walk_judge(walk, &status, use == SECURE_READ || !last, why);
 }
 
 int secure_directory_open(const char *path, enum secure_use use, char *out_why)

@@ -48,12 +48,11 @@ static bool is_reported_elsewhere(const char *error)
 
 static void report_load_error(const char *error, json_t *result)
 {
-    char remedy[DIRECTORY_ADVICE_BYTES];
     const char *advice =
-        directory_remedy(error, remedy) ? remedy
-        : begins_with(error, DRIVER_BLOCKLIST_UNWRITTEN)
+        begins_with(error, DRIVER_BLOCKLIST_UNWRITTEN)
             ? "remove the file " DRIVER_RECORD_NAME " there"
-            : "install what the message names, or install Tandem again";
+            : "do what the message says, install what it names, or install "
+              "Tandem again";
 
     if (!is_reported_elsewhere(error))
         result_problem(result, advice, "%.1000s", error);

@@ -243,8 +243,8 @@ static void report_directory(json_t *result, const char *path, const char *note,
     char advice[DIRECTORY_ADVICE_BYTES];
 
     directory_advise(why, variable, advice);
-    result_problem(result, advice, "%.400s%s: %s%s; %s", path, note,
-                   own ? "it" : "", own ? why + length : why, consequence);
+    result_problem(result, advice, "%.400s%s: %s; %s%s", path, note,
+                   consequence, own ? "it" : "", own ? why + length : why);
 }
 
 void check_cache(const struct doctor_facts *facts, json_t *result)

@@ -7,7 +7,6 @@
 #include "common/environment.h"
 #include "common/secure_file.h"
 #include "cl_probe.h"
-#include "profile_directory.h"
 
 #include <installed_directories.h>
 
@@ -167,16 +166,15 @@ static bool remove_file(const char *cache, char *out_why)
  * if the user's cache directory is secure and has none. */
 static void complain_unused(const char *cache, const char *why)
 {
-    char own_why[SECURE_WHY_BYTES], remedy[DIRECTORY_ADVICE_BYTES];
+    char own_why[SECURE_WHY_BYTES];
     struct driver_records records = {0};
     const bool own =
         cache != NULL &&
         driver_records_read(cache, &records, own_why) == DRIVER_RECORD_REFUSED;
 
     driver_records_finish(&records);
-    probe_complain("the driver blocklist in %s is not used: %s%s%s",
-                   own ? cache : STATEDIR, why,
-                   directory_remedy(why, remedy) ? "; " : "", remedy);
+    probe_complain("the driver blocklist in %s is not used: %s",
+                   own ? cache : STATEDIR, why);
 }
 
 bool driver_test_results_write(struct driver_test_results *results,

@@ -11,7 +11,6 @@
 #include "calibration_state.h"
 #include "device_list.h"
 #include "missing_device_diagnosis.h"
-#include "profile_directory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -166,8 +165,6 @@ static void print_drivers(const json_t *drivers)
     printf("\n");
 }
 
-/* Prints the sentences, each with the command that solves it if there is one
- * (profile_directory.h). */
 static void print_sentences(const char *heading, const json_t *sentences)
 {
     if (json_array_size(sentences) == 0)
@@ -175,12 +172,9 @@ static void print_sentences(const char *heading, const json_t *sentences)
     printf("%s\n", heading);
     for (size_t i = 0; i < json_array_size(sentences); i++) {
         const char *text = json_string_value(json_array_get(sentences, i));
-        char remedy[DIRECTORY_ADVICE_BYTES], line[4096];
 
-        snprintf(line, sizeof line, "%.3500s%s%s", text,
-                 directory_remedy(text, remedy) ? "; " : "", remedy);
         printf("  ");
-        text_wrap(stdout, line, 2, 4, output_columns(stdout));
+        text_wrap(stdout, text, 2, 4, output_columns(stdout));
     }
     printf("\n");
 }

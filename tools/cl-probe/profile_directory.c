@@ -70,41 +70,13 @@ bool directory_is_writable(const char *path, char *out_why)
     return false;
 }
 
-bool directory_remedy(const char *message,
-                      char out_remedy[DIRECTORY_ADVICE_BYTES])
-{
-    const char *end = strstr(message, " can be written by others");
-    const char *start = NULL;
-    char path[PATH_MAX];
-    struct stat status;
-
-    out_remedy[0] = '\0';
-    for (const char *at = message; end != NULL && at < end; at++)
-        if (*at == '/' && (at == message || at[-1] == ' '))
-            start = at;
-    if (start == NULL)
-        return false;
-    snprintf(path, sizeof path, "%.*s", (int)(end - start), start);
-    /* A directory such as /tmp must stay as it is. */
-    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode) ||
-        (status.st_mode & S_ISVTX) != 0)
-        return false;
-    snprintf(out_remedy, DIRECTORY_ADVICE_BYTES, "run \"%schmod go-w %.400s\"",
-             geteuid() == 0 || geteuid() == status.st_uid ? "" : "sudo ", path);
-    return true;
-}
-
 void directory_advise(const char *why, const char *variable,
                       char out_advice[DIRECTORY_ADVICE_BYTES])
 {
-    char remedy[DIRECTORY_ADVICE_BYTES];
-
-    if (directory_remedy(why, remedy))
+    if (why[0] == '/') /* the directory could be written, but not safely */
         snprintf(out_advice, DIRECTORY_ADVICE_BYTES,
-                 "%.440s, or set %.40s to another directory", remedy, variable);
-    else if (why[0] == '/') /* the directory could be written, but not safely */
-        snprintf(out_advice, DIRECTORY_ADVICE_BYTES,
-                 "set %.40s to a directory that only you can write", variable);
+                 "%sset %.40s to a directory that only you can write",
+                 strstr(why, "; run \"") != NULL ? "or " : "", variable);
     else
         snprintf(out_advice, DIRECTORY_ADVICE_BYTES,
                  "make room or make the directory writable, or set %.40s to "

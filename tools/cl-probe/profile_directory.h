@@ -12,7 +12,7 @@
 
 /* Size of the buffer for the reason of directory_is_writable. */
 #define DIRECTORY_WHY_BYTES 512u
-/* Size of the buffers for a remedy or an advice. */
+/* Size of the buffer for an advice. */
 #define DIRECTORY_ADVICE_BYTES 512u
 
 /* Writes the path of the directory that gets new profiles.  Returns false if
@@ -23,15 +23,9 @@ bool profile_directory_find(char *out_path, size_t bytes);
  * name there.  On failure returns false and writes the reason to out_why. */
 bool directory_is_writable(const char *path, char *out_why);
 
-/* If the message says that others can write a directory (secure_file.h), writes
- * the command that changes this, as in "run \"chmod go-w /srv/cache\"", and
- * returns true.  Otherwise writes "". */
-bool directory_remedy(const char *message,
-                      char out_remedy[DIRECTORY_ADVICE_BYTES]);
-
 /* Writes what to do about a directory for which directory_is_writable gave the
- * reason `why`.  `variable` is the environment variable that selects another
- * directory. */
+ * reason `why`, beside what the reason itself says.  `variable` is the
+ * environment variable that selects another directory. */
 void directory_advise(const char *why, const char *variable,
                       char out_advice[DIRECTORY_ADVICE_BYTES]);
 

@@ -155,11 +155,16 @@ TEST(test_paths)
 
 TEST(test_writable_directories)
 {
+    char reason[1024];
+
     directory_make("open", 0777);
     directory_make("open/below", 0755);
     directory_make("open/below/deep", 0755);
-    expect_rejected("open", SECURE_READ, "/open can be written by others");
-    expect_rejected("open/below", SECURE_READ, "/open can be written");
+    snprintf(reason, sizeof(reason),
+             "/open can be written by others; run \"chmod go-w %s\"",
+             scratch_path("open"));
+    expect_rejected("open", SECURE_READ, reason);
+    expect_rejected("open/below", SECURE_READ, reason);
     expect_rejected("open/below/deep", SECURE_READ, "/open can be written");
     expect_rejected("open/below/deep", SECURE_WRITE, "/open can be written");
     directory_make("good", 0755);
@@ -170,6 +175,8 @@ TEST(test_writable_directories)
     expect_trusted("open/below", SECURE_READ);
     expect_trusted("open/below", SECURE_WRITE);
     expect_rejected("open", SECURE_WRITE, "/open can be written by others");
+    /* The mode of a directory such as /tmp must not change. */
+    ck_assert_ptr_eq(strstr(why, "run"), NULL);
 }
 
 TEST(test_links_in_the_path)

@@ -579,8 +579,9 @@ TEST(cache_directory)
     setenv("XDG_CACHE_HOME", scratch_path("cache"), 1);
     ck_assert_int_eq(chmod(scratch_path("cache/tandem"), 0777), 0);
     expect_problem(check_cache,
-                   "/cache/tandem: it can be written by others; kernels",
-                   "run \"chmod go-w ");
+                   "/cache/tandem: kernels are compiled again in every "
+                   "program; it can be written by others; run \"chmod go-w /",
+                   "or set XDG_CACHE_HOME to a directory that only you");
     /* The mode of a directory such as /tmp must not change. */
     ck_assert_int_eq(chmod(scratch_path("cache/tandem"), 01777), 0);
     expect_problem(check_cache, "can be written by others",
