@@ -64,6 +64,8 @@ def parse_arguments(arguments):
                     "models on them.")
     parser.add_argument("--version", action="version",
                         version=f"onnxruntime-ep-tandem {version()}")
+    if arguments[0].endswith(".onnx"):
+        parser.error(f"the command is missing: {PROGRAM} run {arguments[0]}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (_, text) in PROBE_COMMANDS.items():
         # cl-probe parses the options, --help too.
@@ -72,7 +74,7 @@ def parse_arguments(arguments):
         "explain": "say where an ONNX model's operators run, and why",
         "run": "run an ONNX model, and compare it with ONNX Runtime's CPU provider",
     }
-    if arguments and arguments[0] in texts:
+    if arguments[0] in texts:
         from . import run  # needs numpy and onnxruntime
         add = {"explain": run.add_model_arguments, "run": run.add_run_arguments}
         for name, text in texts.items():
@@ -95,8 +97,6 @@ def main():
         return
     if arguments[0] in PROBE_COMMANDS:
         run_cl_probe([*PROBE_COMMANDS[arguments[0]][0], *arguments[1:]])
-    if arguments[0].endswith(".onnx"):
-        errors.fail(f"the command is missing: {PROGRAM} run {arguments[0]}")
     parsed = parse_arguments(arguments)
     parsed.function(parsed)
 

@@ -4,8 +4,8 @@
  * exchanged between check and use. The functions may be called from any thread
  * and do not set the last error. docs/options.md gives the reasons. If a
  * function fails, out_why holds the reason, or "" if the file or directory does
- * not exist. For a directory that others can write, the reason names the command
- * that changes this. */
+ * not exist. For a directory that others can write, the reason names the
+ * command that changes this. */
 #ifndef TANDEM_COMMON_SECURE_FILE_H
 #define TANDEM_COMMON_SECURE_FILE_H
 

@@ -181,6 +181,8 @@ def devices_and_help(arguments):
     version = call(site, command('--version')).split()[-1]
     assert version in pathlib.Path(arguments.wheel).name, version
     call(site, command('fly'), status=2)
+    text = call(site, command('model.onnx'), status=2)
+    assert 'onnxruntime_ep_tandem run model.onnx' in text, text
 
 
 @case
