@@ -109,7 +109,7 @@ static const char help[] =
     "  --verify           check every operator against a float64 reference;\n"
     "                     what is wrong is not used until it is found right\n"
     "  --report=FILE      with --verify: write a file without private data,\n"
-    "                     which you can attach to a report\n"
+    "                     to keep until the project has a public address\n"
     "  --explain OP SHAPE predicted times, as in: softmax 4096x1000, or\n"
     "                     (m, n, k): gemm 512x512x512\n"
     "  --warm-cache       compile what the operators need ahead of time, into\n"

@@ -169,9 +169,9 @@ static void print_contents(FILE *out, const char *path)
             "  It has no    host name, user name, path in a home directory, "
             "environment\n"
             "               variable, serial number, UUID or PCI address.\n"
-            "It is a text file. Read it, then send it to the project, with a "
-            "report of what\n"
-            "you saw.\n",
+            "It is a text file. Read it, and keep it until the project has a "
+            "public address\n"
+            "(README.md says when).\n",
             path, TYPICAL_COUNT);
 }
 
