@@ -123,7 +123,18 @@ static bool directory_add(const struct search *search, const char *directory)
     return good;
 }
 
-/* Adds the driver if OCL_ICD_VENDORS names a driver, not a directory. */
+/* Returns true if the name contains a directory and no such file exists. The
+ * dynamic linker searches for a name without a directory. */
+static bool is_missing(const char *name)
+{
+    struct stat status;
+
+    return strchr(name, '/') != NULL && stat(name, &status) != 0 &&
+           (errno == ENOENT || errno == ENOTDIR);
+}
+
+/* Adds the driver if OCL_ICD_VENDORS names a driver, not a directory. Adds
+ * nothing if no such file exists. */
 static bool single_add(const struct search *search, const char *name,
                        const char *directory)
 {
@@ -131,6 +142,8 @@ static bool single_add(const struct search *search, const char *name,
     const uint32_t before = search->list->count;
     bool good = true;
 
+    if (is_missing(name))
+        return true;
     if (!has_suffix(name))
         return search->useless || icd_list_add(search->list, name, name);
     if (strchr(name, '/') == NULL &&

@@ -35,7 +35,7 @@ struct doctor_facts {
 
 /* ---- facts (doctor_facts.c) ---- */
 
-/* [blocks] Loads libOpenCL.so.1 in a child process and returns
+/* [blocks] Loads libOpenCL.so.1 without drivers in a child process and returns
  *
  *   { "library", "name", "version", "has_opencl_1_2", "has_opencl_3_0" }
  *

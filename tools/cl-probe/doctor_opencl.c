@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static bool is_kind(const json_t *device, const char *kind)
 {
@@ -73,8 +74,10 @@ void check_registered_drivers(const struct doctor_facts *facts, json_t *result)
         result_problem(result,
                        "unset the variable, or set it to a directory of .icd "
                        "files",
-                       "%s is set to %.400s, and no .icd file there names a "
-                       "driver",
+                       access(place, F_OK) == 0
+                           ? "%s is set to %.400s, and no .icd file there "
+                             "names a driver"
+                           : "%s is set to %.400s, which does not exist",
                        variable, place);
     else if (count == 0)
         result_problem(result,
