@@ -26,7 +26,6 @@ static void info_fill(struct tandem_device_info *info)
         .caps = TANDEM_CAP_ZERO_COPY_IMPORT | TANDEM_CAP_PROFILING |
                 TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_F16_BF16_STORAGE,
         .platform = "CPU",
-        .driver_version = "tandem-cpu " CPU_VERSION,
         .memory_bytes = memory_of_machine(),
         .compute_units = pool_processors(),
         .max_work_group_size = 1,
@@ -35,9 +34,12 @@ static void info_fill(struct tandem_device_info *info)
     info->max_alloc_bytes = info->memory_bytes;
     processor_name(info->name, sizeof info->name);
     processor_value("vendor_id", info->vendor, sizeof info->vendor);
-    size_t used = (size_t)snprintf(info->extensions, sizeof info->extensions,
-                                   "%s", kernels_levels());
-    blas_name(info->extensions + used, sizeof info->extensions - used);
+    snprintf(info->extensions, sizeof info->extensions, "%s", kernels_levels());
+    /* Costs that were measured with other BLAS kernels are wrong. */
+    size_t used =
+        (size_t)snprintf(info->driver_version, sizeof info->driver_version,
+                         "tandem-cpu " CPU_VERSION);
+    blas_name(info->driver_version + used, sizeof info->driver_version - used);
     processor_value("cpu MHz", clock, sizeof clock);
     info->clock_mhz = (uint32_t)strtoul(clock, NULL, 10);
 }

@@ -306,7 +306,7 @@ void check_blas(const struct doctor_facts *facts, json_t *result)
 
         if (strcmp(device_text(device, "backend"), "cpu") != 0)
             continue;
-        blas = strstr(device_text(device, "extensions"), name);
+        blas = strstr(device_text(device, "driver"), name);
         for (size_t k = 0; k < json_array_size(warnings); k++) {
             /* "PROBLEM; ADVICE" */
             const char *text = json_string_value(json_array_get(warnings, k));

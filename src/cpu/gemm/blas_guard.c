@@ -220,7 +220,8 @@ bool blas_complain(const char *level, char *out, size_t bytes)
     snprintf(out, bytes,
              "GEMM is slow: OpenBLAS runs its %s kernels on this "
              "%s processor, which it does not know; set OPENBLAS_CORETYPE=%s "
-             "in the environment, or install a newer OpenBLAS",
+             "in the environment, or install a newer OpenBLAS, then run "
+             "\"cl-probe --calibrate\"",
              core, avx512 ? "AVX-512" : "AVX2",
              avx512 ? "SkylakeX" : "Haswell");
     return true;

@@ -708,10 +708,10 @@ TEST(busy_gpu)
 
 TEST(openblas)
 {
-    find("[{'name': 'cpu', 'backend': 'cpu', 'extensions': 'avx2'}]", "[]");
+    find("[{'name': 'cpu', 'backend': 'cpu', 'driver': '1.0'}]", "[]");
     expect(check_blas, "not applicable", "OpenBLAS");
     find("[{'name': 'cpu', 'backend': 'cpu',"
-         "  'extensions': 'avx2 openblas:Prescott'}]",
+         "  'driver': '1.0 openblas:Prescott'}]",
          "[]");
     expect(check_blas, "ok", "kernels for Prescott");
     facts.opened = json("{'cpu': {'warnings': ['a; b', 'GEMM is slow: OpenBLAS"
