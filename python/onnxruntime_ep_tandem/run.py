@@ -114,9 +114,10 @@ def parse_value(text):
     try:
         value = json.loads(value)
         np.array(value)  # fails if the rows of a list have different lengths
-    except ValueError as error:
+    except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text}: expected NAME=3, NAME=true or NAME=[[1,2],[3,4]] ({error})")
+            f"{text}: expected NAME=3, NAME=true or NAME=[[1,2],[3,4]] with rows of the "
+            "same length") from None
     if not name or np.array(value).dtype.kind not in "bif":
         raise argparse.ArgumentTypeError(
             f"{text}: expected NAME=VALUE with a number, true, false or a list of them")
@@ -296,7 +297,8 @@ def choose_inputs(session, arguments):
         tried = ", ".join(f"{name}:{'x'.join(map(str, array.shape))}"
                           for name, array in feeds.items())
         fail(f"the run with CPUExecutionProvider failed: {failure}; the last shapes that "
-             f"were tried are {tried}; give others with --shape or --inputs")
+             f"were tried are {tried}; give other shapes with --shape, or values with "
+             "--value or --inputs")
     for argument in inputs:
         shape = feeds[argument.name].shape
         if argument.name not in shapes and list(shape) != argument.shape:
@@ -328,8 +330,8 @@ def has_taken(report):
 def first_run(session, feeds, arguments, file):
     report = file.read_text(encoding="utf-8")
     if has_taken(report) and not arguments.device.startswith("cpu"):
-        print("The first run compiles the kernels that are not cached, which can take a "
-              "minute.", file=sys.stderr)
+        print("The first run compiles kernels that are missing, which can take a minute "
+              "on a GPU.", file=sys.stderr)
     return timed_run(session, feeds)
 
 

@@ -42,7 +42,8 @@ static void cache_directory_find(struct tandem_context *context)
         close(directory);
     else
         log_message(&context->log, TANDEM_LOG_WARNING,
-                    "compiled programs and profiles are not cached in %s: %s",
+                    "compiled programs and profiles are not cached in %s: %s; "
+                    "XDG_CACHE_HOME names another directory",
                     path, why);
 }
 

@@ -570,7 +570,8 @@ struct OrtStatus *claim_nodes(struct runtime *runtime,
     report_unserved(runtime, options, &graph);
     if (!groups_find(runtime, options, &graph, &partition, &groups))
         status = runtime->api->CreateStatus(ORT_FAIL, "Tandem: out of memory");
-    else if (host_can_mix(runtime, options, &graph, &partition))
+    else if (groups.count == 0 ||
+             host_can_mix(runtime, options, &graph, &partition))
         status = claim_groups(runtime, options, &graph, &groups, info);
     else
         log_write(runtime, logger, ORT_LOG_WARNING,
