@@ -18,10 +18,11 @@
 #include "opencl/program/trial_launch.h"
 #include "support/case_summary.h"
 
-/* The largest number of work-groups of a launch. A short run launches fewer
- * ones of gemm_simt, because 32 of them need a minute in oclgrind. */
+/* The largest number of work-groups of a launch. It is smaller for gemm_simt,
+ * because 32 of its groups need a minute in oclgrind; check-gemm-kernels runs
+ * all groups of these kernels between guard pages. */
 #define MAX_GROUPS 32u
-#define MAX_GROUPS_OF_SHORT_GEMM 4u
+#define MAX_GROUPS_OF_GEMM 4u
 
 struct bench {
     cl_context context;
@@ -89,17 +90,16 @@ static bool runs_on_any_device(const struct kernel_key *key)
 }
 
 static bool variant_run(const struct bench *bench, const struct keys *keys,
-                        bool all, uint32_t i)
+                        uint32_t i)
 {
-    bool is_short_gemm =
-        !all && strcmp(keys->key[i].kernel->file, "gemm_simt.cl") == 0;
+    bool is_gemm = strcmp(keys->key[i].kernel->file, "gemm_simt.cl") == 0;
     cl_kernel kernel = NULL;
     cl_int code = kernel_make(bench, &keys->key[i], &kernel);
     bool has_trial = keys->trial[i] != NULL;
     if (has_trial && code == CL_SUCCESS)
-        code = trial_launch_run(
-            keys->trial[i], bench->context, bench->device, kernel,
-            is_short_gemm ? MAX_GROUPS_OF_SHORT_GEMM : MAX_GROUPS);
+        code = trial_launch_run(keys->trial[i], bench->context, bench->device,
+                                kernel,
+                                is_gemm ? MAX_GROUPS_OF_GEMM : MAX_GROUPS);
     if (kernel != NULL)
         clReleaseKernel(kernel);
     if (has_trial && code == CL_SUCCESS)
@@ -137,7 +137,7 @@ static bool variants_run(const struct bench *bench, const struct keys *keys,
             continue;
         printf("%u\n", i);
         fflush(stdout);
-        failed += !variant_run(bench, keys, all, i);
+        failed += !variant_run(bench, keys, i);
         ran++;
     }
     return case_summary(ran - failed, failed) == EXIT_SUCCESS;
