@@ -452,6 +452,18 @@ static void problems_extend(json_t *problems, const json_t *others)
     }
 }
 
+/* Returns the message without the words that no plugin could be loaded: if
+ * `backend` is not NULL, the message is about this plugin. */
+static const char *message_trim(const char *backend, const char *message)
+{
+    static const char none[] = "no backend plugin could be loaded: ";
+    const size_t length = sizeof none - 1;
+
+    return backend != NULL && strncmp(message, none, length) == 0
+               ? message + length
+               : message;
+}
+
 /* Queries the plugin `backend`, or if it is NULL all plugins of the library. */
 static void find_backend(json_t *found, const struct probe_options *options,
                          const char *backend)
@@ -465,9 +477,10 @@ static void find_backend(json_t *found, const struct probe_options *options,
               options->timeout_s ? options->timeout_s : FIND_LIMIT_S, NULL,
               &outcome);
     if (outcome.result == NULL) {
-        problem_add(problems, name, outcome.message);
+        problem_add(problems, name, message_trim(backend, outcome.message));
         if (outcome.end != CHILD_FAILED) {
-            probe_complain("%s: %s", name, outcome.message);
+            if (!options->lists_problems)
+                probe_complain("%s: %s", name, outcome.message);
             json_object_set_new(found, "failed", json_true());
         }
         return;

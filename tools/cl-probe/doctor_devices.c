@@ -49,11 +49,16 @@ static bool is_reported_elsewhere(const char *error)
 static void report_load_error(const char *error, json_t *result)
 {
     const char *advice =
-        begins_with(error, DRIVER_BLOCKLIST_UNWRITTEN)
-            ? "remove the file " DRIVER_RECORD_NAME " there"
-            : "do what the message says, install what it names, or install "
-              "Tandem again";
+        "do what the message says, install what it names, or install Tandem "
+        "again";
 
+    if (begins_with(error, DRIVER_BLOCKLIST_UNWRITTEN))
+        advice = "remove the file " DRIVER_RECORD_NAME " there";
+    else if (strstr(error, "TANDEM_BACKENDS \"") != NULL)
+        advice = "unset TANDEM_BACKENDS, or correct its value";
+    else if (strstr(error, "no plugins from ") != NULL &&
+             strstr(error, ": the directory does not exist") != NULL)
+        advice = "unset TANDEM_PLUGIN_PATH, or correct its value";
     if (!is_reported_elsewhere(error))
         result_problem(result, advice, "%.1000s", error);
 }
@@ -87,6 +92,7 @@ void check_devices(const struct doctor_facts *facts, json_t *result)
 {
     const json_t *devices = json_object_get(facts->found, "devices");
     const json_t *errors = json_object_get(facts->found, "load_errors");
+    const char *backends = environment_get("TANDEM_BACKENDS");
     char names[1024] = "";
 
     for (size_t i = 0; i < json_array_size(errors); i++)
@@ -112,7 +118,13 @@ void check_devices(const struct doctor_facts *facts, json_t *result)
                        "install Tandem again",
                        "no plugin offers a device");
     check_forced_device(facts, result);
-    result_ok(result, "%s", names);
+    if (backends != NULL)
+        result_ok(result,
+                  "%s; no other plugin is loaded, because TANDEM_BACKENDS is "
+                  "set to \"%.100s\"",
+                  names, backends);
+    else
+        result_ok(result, "%s", names);
 }
 
 /* ---- profiles ---- */
@@ -298,6 +310,7 @@ void check_blas(const struct doctor_facts *facts, json_t *result)
     static const char name[] = "openblas:";
     const json_t *devices = json_object_get(facts->found, "devices");
     const char *blas = NULL;
+    bool is_loaded = false;
 
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
@@ -306,6 +319,7 @@ void check_blas(const struct doctor_facts *facts, json_t *result)
 
         if (strcmp(device_text(device, "backend"), "cpu") != 0)
             continue;
+        is_loaded = true;
         blas = strstr(device_text(device, "driver"), name);
         for (size_t k = 0; k < json_array_size(warnings); k++) {
             /* "PROBLEM; ADVICE" */
@@ -317,7 +331,9 @@ void check_blas(const struct doctor_facts *facts, json_t *result)
                                text);
         }
     }
-    if (blas == NULL)
+    if (!is_loaded)
+        result_not_applicable(result, "the CPU plugin is not loaded");
+    else if (blas == NULL)
         result_not_applicable(result, "the CPU plugin does not use OpenBLAS");
     else
         result_ok(result, "OpenBLAS uses its kernels for %s",

@@ -210,9 +210,10 @@ static bool breaks(const struct driver_test *test, json_t *driver,
     return out_what[0] != '\0';
 }
 
-/* Prints the problem and adds it to the list. */
-__attribute__((format(printf, 2, 3))) static void
-complain(json_t *problems, const char *format, ...)
+/* Prints the problem, unless the output lists it, and adds it to the list. */
+__attribute__((format(printf, 3, 4))) static void
+complain(const struct probe_options *options, json_t *problems,
+         const char *format, ...)
 {
     char text[DRIVER_PROBLEM_BYTES];
     va_list arguments;
@@ -220,27 +221,30 @@ complain(json_t *problems, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    probe_complain("%s", text);
+    if (!options->lists_problems)
+        probe_complain("%s", text);
     json_array_append_new(problems, child_text("%s", text));
 }
 
-static void complain_driver(json_t *problems, const struct icd *icd,
+static void complain_driver(const struct probe_options *options,
+                            json_t *problems, const struct icd *icd,
                             const char *what)
 {
-    complain(problems,
+    complain(options, problems,
              "the OpenCL driver %.300s (%.200s) %.160s while listing its "
-             "devices: OpenCL is left alone as long as this driver would be "
-             "loaded; remove or mend it, or set OCL_ICD_VENDORS to the .icd "
-             "file of a good one (or to a directory of such files), then run "
+             "devices: OpenCL is not used as long as this driver would be "
+             "loaded; remove or repair the driver, or set OCL_ICD_VENDORS to "
+             "a working .icd file (or to a directory of such files), then run "
              "cl-probe again",
              icd->file, icd->library, what);
 }
 
-static void complain_all(json_t *problems, const char *what)
+static void complain_all(const struct probe_options *options, json_t *problems,
+                         const char *what)
 {
-    complain(problems,
-             "the OpenCL drivers, each well alone, together %.160s: OpenCL is "
-             "left alone as long as all of them would be loaded; set "
+    complain(options, problems,
+             "each OpenCL driver works alone, but together they %.160s: OpenCL "
+             "is not used as long as all of them would be loaded; set "
              "OCL_ICD_VENDORS to the .icd file of one (or to a directory of "
              "some), then run cl-probe again",
              what);
@@ -264,7 +268,7 @@ static uint32_t test_each(struct driver_test *test, json_t *found,
 
         test->icd = icd;
         if (breaks(test, driver, what)) {
-            complain_driver(problems, icd, what);
+            complain_driver(test->options, problems, icd, what);
             driver_test_results_add(
                 results, &(struct icd_list){.icds = {*icd}, .count = 1}, what);
             broken++;
@@ -311,13 +315,13 @@ bool drivers_check(const struct probe_options *options, json_t *found)
             icd_list_add(&results.together, list.icds[i].file,
                          list.icds[i].library);
         if (breaks(&test, NULL, what)) {
-            complain_all(json_object_get(found, "load_errors"), what);
+            complain_all(options, json_object_get(found, "load_errors"), what);
             driver_test_results_add(&results, &list, what);
             good = false;
         }
     }
     if (!driver_test_results_write(&results, problem))
-        complain(json_object_get(found, "load_errors"), "%s", problem);
+        complain(options, json_object_get(found, "load_errors"), "%s", problem);
     icd_list_finish(&list);
     return good;
 }

@@ -284,7 +284,10 @@ static void overview_next_steps(const json_t *devices)
     printf("Next steps\n");
     if (!has_opencl)
         overview_line("cl-probe --doctor",
-                      "find out why there is no OpenCL device", 24);
+                      json_array_size(devices) > 0
+                          ? "find out why there is no OpenCL device"
+                          : "find out why there is no device",
+                      24);
     if (any_needs_calibration(devices))
         overview_line("cl-probe --calibrate",
                       "measure the devices, so that no costs are guessed "
@@ -299,10 +302,13 @@ static void overview_next_steps(const json_t *devices)
 
 int probe_overview(const struct probe_options *options)
 {
+    struct probe_options once = *options;
     int status;
-    json_t *found = devices_find(options, options->device, &status);
-    json_t *devices = json_object_get(found, "devices");
+    json_t *found, *devices;
 
+    once.lists_problems = true;
+    found = devices_find(&once, options->device, &status);
+    devices = json_object_get(found, "devices");
     if (found == NULL)
         return status;
     if (options->device == NULL)
