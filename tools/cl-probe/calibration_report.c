@@ -189,32 +189,29 @@ static double contender_ns(const struct device_cost *c, double x)
     return ns;
 }
 
-/* Returns the smallest x from which `device` is faster than `cpu` at all
- * measured sizes, or 0 if there is none. */
-static double crossover(const struct device_cost *cpu,
-                        const struct device_cost *device)
+/* Adds a cell with the smallest size from which `device` is faster than `cpu`
+ * at all sizes that both measured, or else the largest of these sizes.  Prints
+ * sizes in units of x. */
+static void cell_crossover(struct table *table, const struct device_cost *cpu,
+                           const struct device_cost *device, double unit)
 {
-    double found = 0, last, x;
+    double found = 0, last, size;
 
-    if (cpu->run.count == 0 || device->run.count == 0)
-        return 0;
+    if (cpu->run.count == 0 || device->run.count == 0) {
+        table_cell(table, "-");
+        return;
+    }
     last = fmin(cpu->run.x[cpu->run.count - 1],
                 device->run.x[device->run.count - 1]);
-    for (x = cpu->run.x[0]; x <= last; x *= SCAN_STEP) {
+    for (double x = cpu->run.x[0]; x <= last; x *= SCAN_STEP) {
         if (contender_ns(device, x) >= contender_ns(cpu, x))
             found = 0;
         else if (found == 0)
             found = x;
     }
-    return found;
-}
-
-static void cell_crossover(struct table *table, double x, double unit)
-{
-    if (x <= 0)
-        table_cell(table, "never");
-    else
-        table_cell(table, "from %.3g", x / unit);
+    size = (found > 0 ? found : last) / unit;
+    table_cell(table, size < 1e5 ? "%s %.0f" : "%s %.3g",
+               found > 0 ? "from" : "not up to", size);
 }
 
 static void row_crossover(struct table *table, const json_t *cpu,
@@ -228,14 +225,14 @@ static void row_crossover(struct table *table, const json_t *cpu,
     curve_read(device, "download", &b.download);
     table_row(table);
     table_cell(table, "%s", device_text(device, "device"));
-    cell_crossover(table, crossover(&a, &b), ADD_BYTES);
+    cell_crossover(table, &a, &b, ADD_BYTES);
     b.bytes_up = 2.0 / 3;
     b.bytes_down = 1.0 / 3;
-    cell_crossover(table, crossover(&a, &b), ADD_BYTES);
+    cell_crossover(table, &a, &b, ADD_BYTES);
     b.bytes_up = 0;
     squares_read(cpu, &a.run);
     squares_read(device, &b.run);
-    cell_crossover(table, crossover(&a, &b), 1);
+    cell_crossover(table, &a, &b, 1);
 }
 
 static const json_t *cpu_result(const json_t *results)
@@ -293,7 +290,8 @@ static void print_routes(const json_t *result)
         any = true;
     }
     if (clblast)
-        printf("  cl-probe --tune searches faster parameters for clblast's\n");
+        printf("  cl-probe --tune searches faster parameters for CLBlast's "
+               "kernels\n");
     else if (any)
         printf("  cl-probe --tune would search for CLBlast, which none of "
                "these needs\n");

@@ -90,9 +90,12 @@ static const char *selected_kernel_name(struct gemm_selector *selector,
     return selection.clblast ? "clblast" : gemm_configs[selection.kernel].name;
 }
 
-static void selection_report_write(struct selection_report *report)
+/* Reports only f32, the first type, unless `all_kernels` were measured. */
+static void selection_report_write(struct selection_report *report,
+                                   bool all_kernels)
 {
-    for (uint32_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+    const uint32_t count = all_kernels ? sizeof(types) / sizeof(types[0]) : 1;
+    for (uint32_t i = 0; i < count; i++) {
         char key[32], text[256] = "";
         for (uint32_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
             size_t used = strlen(text);
@@ -153,6 +156,7 @@ enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
     struct kernel_timer timer;
     struct selection_report report;
     const struct tuning_results_sink output = {callback, user};
+    const bool all_kernels = budget_ns >= ALL_KERNELS_NS;
     uint32_t time_count = 0;
     if (budget_ns == 0)
         return TANDEM_OK;
@@ -163,7 +167,7 @@ enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
     enum tandem_status status =
         kernel_timer_init(&timer, device, scratch_bytes(device), budget_ns);
     if (status == TANDEM_OK)
-        status = tune_gemm_costs(&timer, sink, budget_ns >= ALL_KERNELS_NS);
+        status = tune_gemm_costs(&timer, sink, all_kernels);
     if (status == TANDEM_OK)
         status = tune_clblast_times(&timer, sink, &time_count);
     /* Do not count measurements that the CLBlast search aborts. */
@@ -173,7 +177,7 @@ enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
         status = tune_clblast(&timer, sink, &time_count);
     kernel_timer_finish(&timer);
     if (status == TANDEM_OK)
-        selection_report_write(&report);
+        selection_report_write(&report, all_kernels);
     if (status == TANDEM_OK && aborted > 0)
         status = last_error_set(TANDEM_FAILED,
                                 "tune: aborted %u measurements, because other "
