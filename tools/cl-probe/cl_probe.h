@@ -40,7 +40,7 @@ struct probe_options {
     bool one_op;               /* --operator was given */
     bool waits;                /* --wait was given */
     bool clblast;              /* the context uses CLBlast for every GEMM */
-    bool lists_problems; /* the output lists the drivers and plugins that fail */
+    bool lists_problems; /* the output lists what cannot be loaded */
     bool json, quick, replace, verbose;
 };
 
