@@ -86,7 +86,9 @@ const char *calibration_state_text(const json_t *device,
 
     switch (calibration_state(device)) {
     case CALIBRATED:
-        snprintf(out, CALIBRATION_STATE_BYTES, "calibrated");
+        snprintf(out, CALIBRATION_STATE_BYTES, "calibrated%s",
+                 calibration_busy_note(device) != NULL ? " on a busy machine"
+                                                       : "");
         break;
     case PARTLY_CALIBRATED:
         snprintf(out, CALIBRATION_STATE_BYTES,
@@ -101,6 +103,20 @@ const char *calibration_state_text(const json_t *device,
         break;
     }
     return out;
+}
+
+const char *calibration_busy_note(const json_t *device)
+{
+    static const char key[] = "busy: ";
+    const json_t *notes = json_object_get(device, "profile_notes");
+
+    for (size_t i = 0; i < json_array_size(notes); i++) {
+        const char *note = json_string_value(json_array_get(notes, i));
+
+        if (strncmp(note, key, sizeof key - 1) == 0)
+            return note + sizeof key - 1;
+    }
+    return NULL;
 }
 
 bool calibration_is_needed(const json_t *device)

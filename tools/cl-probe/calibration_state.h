@@ -37,6 +37,10 @@ const char *calibration_state_text(const json_t *device,
 const char *calibration_missing_text(const json_t *device,
                                      char out[CALIBRATION_STATE_BYTES]);
 
+/* Returns how much other programs disturbed the measurement of the device's
+ * profile, or NULL if the machine was quiet or there is no profile. */
+const char *calibration_busy_note(const json_t *device);
+
 /* Returns true if "cl-probe --calibrate" measures the device and would replace
  * guessed costs.  It leaves duplicates of other devices out. */
 bool calibration_is_needed(const json_t *device);

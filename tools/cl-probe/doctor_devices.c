@@ -134,13 +134,23 @@ void check_devices(const struct doctor_facts *facts, json_t *result)
 static const char directory_first[] =
     "do what the line on the cache directory says, then ";
 
-/* Adds a problem if the calibration of the device ended early. */
-static void check_calibration_end(const json_t *device, const char *first,
-                                  json_t *result)
+/* Adds a problem if the calibration of the device ended early, or if other
+ * programs disturbed it. */
+static void check_calibration_quality(const json_t *device, const char *first,
+                                      json_t *result)
 {
     const char *name = device_text(device, "name");
+    const char *busy = calibration_busy_note(device);
     char state[CALIBRATION_STATE_BYTES], advice[400];
 
+    if (calibration_state(device) == CALIBRATED && busy != NULL) {
+        snprintf(advice, sizeof advice,
+                 "%scalibrate again when the machine is idle: \"cl-probe "
+                 "--calibrate --device=%.48s\"",
+                 first, name);
+        result_problem(result, advice, "%s: %s: %.300s", name,
+                       calibration_state_text(device, state), busy);
+    }
     if (calibration_state(device) != PARTLY_CALIBRATED)
         return;
     snprintf(advice, sizeof advice,
@@ -211,7 +221,7 @@ void check_profiles(const struct doctor_facts *facts, json_t *result)
         else if (calibration_state(device) == NOT_CALIBRATED)
             snprintf(missing + used, sizeof missing - used, "%s%s",
                      used == 0 ? "" : ", ", device_text(device, "name"));
-        check_calibration_end(device, first, result);
+        check_calibration_quality(device, first, result);
     }
     if (missing[0] != '\0')
         result_ok(result, "no profile yet of %s: costs are guessed", missing);

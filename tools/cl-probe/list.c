@@ -274,6 +274,14 @@ static bool any_needs_calibration(const json_t *devices)
     return false;
 }
 
+static bool any_was_busy(const json_t *devices)
+{
+    for (size_t i = 0; i < json_array_size(devices); i++)
+        if (calibration_busy_note(json_array_get(devices, i)) != NULL)
+            return true;
+    return false;
+}
+
 static void overview_next_steps(const json_t *devices)
 {
     bool has_opencl = false;
@@ -292,6 +300,11 @@ static void overview_next_steps(const json_t *devices)
         overview_line("cl-probe --calibrate",
                       "measure the devices, so that no costs are guessed "
                       "(about a minute for each; with --quick, seconds)",
+                      24);
+    else if (any_was_busy(devices))
+        overview_line("cl-probe --calibrate",
+                      "repeat the calibration when the machine is idle: other "
+                      "programs disturbed the measurement",
                       24);
     if (json_array_size(devices) > 0)
         overview_line("cl-probe --verify",

@@ -655,6 +655,15 @@ TEST(profiles)
                    "opencl: partly calibrated (missing: gemm, tuning)",
                    "repeat the calibration: \"cl-probe --calibrate "
                    "--device=opencl\"");
+    find("[{'name': 'cpu', 'calibrated': true, 'profile_notes':"
+         " ['quiet: they differ by 2%']},"
+         " {'name': 'opencl', 'calibrated': true, 'profile_notes':"
+         " ['busy: they differ by 40%']}]",
+         "[]");
+    expect_problem(check_profiles,
+                   "opencl: calibrated on a busy machine: they differ by 40%",
+                   "calibrate again when the machine is idle: \"cl-probe "
+                   "--calibrate --device=opencl\"");
 }
 
 /* A calibration fails as long as its directory cannot be written. */
