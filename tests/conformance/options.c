@@ -236,6 +236,23 @@ static bool only_known(const char *only)
     return op_find_name(only) != NULL;
 }
 
+/* Reports that no operator and no group has this name. */
+static bool only_error(const char *only)
+{
+    const char *names[TANDEM_OP_ID_END], *nearest;
+
+    for (uint32_t i = 0; i < op_table_count; i++)
+        names[i] = op_table[i].name;
+    nearest = program_operator_nearest(only, names, op_table_count);
+    return nearest != NULL
+               ? option_error("%s: no such operator or group; did you mean "
+                              "\"%s\"?",
+                              only, nearest)
+               : option_error("%s: no such operator or group (--help lists "
+                              "the groups)",
+                              only);
+}
+
 static bool operands_take(int argc, char **argv, struct suite_options *options)
 {
     if (argc - optind < 1)
@@ -249,9 +266,7 @@ static bool operands_take(int argc, char **argv, struct suite_options *options)
         options->only = NULL;
     }
     return options->only == NULL || only_known(options->only) ||
-           option_error(
-               "%s: no such operator or group (--help lists the groups)",
-               options->only);
+           only_error(options->only);
 }
 
 static bool usage_fail(enum exit_code *out_code)

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* Default of --wait. */
 #define WAIT_S 10u
@@ -206,45 +205,38 @@ static bool take_option(int option, struct probe_options *options, int *mode)
     }
 }
 
-/* Writes the operator's name in the form of the table: TANDEM_OP_SOFTMAX
- * becomes softmax. */
-static void op_name_simplify(const char *name, char *out, size_t bytes)
+static int names_compare(const void *a, const void *b)
 {
-    static const char prefix[] = "tandem_op_";
-    const size_t length = sizeof prefix - 1;
-
-    if (strncasecmp(name, prefix, length) == 0)
-        name += length;
-    snprintf(out, bytes, "%s", name);
-    for (; *out != '\0'; out++)
-        *out = *out >= 'A' && *out <= 'Z' ? (char)(*out - 'A' + 'a') : *out;
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Prints that no operator has this name, and the similar names: those that
- * contain it, and those with which it begins.  Prints all names if no name is
- * similar. */
+/* Prints that no operator has this name, and the one that is probably meant.
+ * Prints all names if none is similar. */
 static void op_name_complain(const char *name)
 {
-    char word[64], similar[4096] = "", all[4096] = "", text[4300];
+    const char *names[TANDEM_OP_ID_END], *nearest;
+    char all[4096] = "", text[4300];
+    size_t count = 0;
 
-    op_name_simplify(name, word, sizeof word);
-    for (uint32_t id = 0; id < TANDEM_OP_ID_END; id++) {
-        const struct tandem_op_info *info = tandem_op_by_id(id);
-        const size_t used = strlen(all), similar_used = strlen(similar);
+    for (uint32_t id = 0; id < TANDEM_OP_ID_END; id++)
+        if (tandem_op_by_id(id) != NULL)
+            names[count++] = tandem_op_by_id(id)->name;
+    nearest = program_operator_nearest(name, names, count);
+    if (nearest != NULL) {
+        probe_complain("there is no operator \"%.60s\"; did you mean \"%s\"?",
+                       name, nearest);
+        return;
+    }
+    qsort(names, count, sizeof *names, names_compare);
+    for (size_t i = 0; i < count; i++) {
+        const size_t used = strlen(all);
 
-        if (info == NULL)
-            continue;
-        snprintf(all + used, sizeof all - used, "%s%s", used == 0 ? "" : ", ",
-                 info->name);
-        if (word[0] != '\0' && (strstr(info->name, word) != NULL ||
-                                strstr(word, info->name) == word))
-            snprintf(similar + similar_used, sizeof similar - similar_used,
-                     "%s%s", similar_used == 0 ? "" : ", ", info->name);
+        snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : ", ",
+                 names[i]);
     }
     snprintf(text, sizeof text,
-             "cl-probe: there is no operator \"%.60s\"; %s: %s", name,
-             similar[0] != '\0' ? "similar names" : "the operators are",
-             similar[0] != '\0' ? similar : all);
+             "cl-probe: there is no operator \"%.60s\"; the operators are: %s",
+             name, all);
     text_wrap(stderr, text, 0, 2, output_columns(stderr));
 }
 

@@ -4,9 +4,12 @@
 
 #include "program_options.h"
 
+#include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Longer names are not compared. */
 #define MAX_NAME_BYTES 32u
@@ -39,26 +42,40 @@ static size_t edit_distance(const char *a, size_t a_bytes, const char *b,
     return row[b_bytes];
 }
 
+/* Returns a number that is smaller, the more similar the candidate is to the
+ * first `length` bytes of `name`; 0 if it begins with them. */
+static size_t name_distance(const char *name, size_t length,
+                            const char *candidate)
+{
+    const size_t bytes = strlen(candidate);
+
+    if (bytes > MAX_NAME_BYTES)
+        return SIZE_MAX;
+    /* An abbreviation is nearer than any misspelt name. */
+    return strncmp(candidate, name, length) == 0
+               ? 0
+               : edit_distance(name, length, candidate, bytes);
+}
+
+/* Names that are not similar have at least this distance. */
+static size_t distance_limit(size_t length)
+{
+    return length / 3 + 2;
+}
+
 /* Returns the option whose name is most similar to the first `length` bytes of
  * `name`, or NULL if none is similar. */
 static const struct option *option_nearest(const struct option *long_options,
                                            const char *name, size_t length)
 {
     const struct option *nearest = NULL;
-    size_t best = length / 3 + 2; /* similar names have fewer differences */
+    size_t best = distance_limit(length);
 
     if (length == 0 || length > MAX_NAME_BYTES)
         return NULL;
     for (const struct option *at = long_options; at->name != NULL; at++) {
-        const size_t bytes = strlen(at->name);
-        size_t distance;
+        const size_t distance = name_distance(name, length, at->name);
 
-        if (bytes > MAX_NAME_BYTES)
-            continue;
-        /* An abbreviation is nearer than any misspelt name. */
-        distance = strncmp(at->name, name, length) == 0
-                       ? 0
-                       : edit_distance(name, length, at->name, bytes);
         if (distance < best) {
             best = distance;
             nearest = at;
@@ -116,6 +133,48 @@ void program_word_complain(const char *program, const char *word,
     if (nearest != NULL)
         fprintf(stderr, "; did you mean \"--%s\"?", nearest->name);
     fputc('\n', stderr);
+}
+
+/* Writes the word in the form of an operator's name: TANDEM_OP_REDUCE-SUM
+ * becomes reduce_sum. */
+static void operator_word_simplify(const char *word, char *out, size_t bytes)
+{
+    static const char prefix[] = "tandem_op_";
+    const size_t length = sizeof prefix - 1;
+
+    if (strncasecmp(word, prefix, length) == 0)
+        word += length;
+    snprintf(out, bytes, "%s", strcasecmp(word, "matmul") == 0 ? "gemm" : word);
+    for (; *out != '\0'; out++)
+        *out = *out == '-' ? '_' : (char)tolower((unsigned char)*out);
+}
+
+const char *program_operator_nearest(const char *word, const char *const *names,
+                                     size_t count)
+{
+    char simple[MAX_NAME_BYTES + 2];
+    const char *nearest = NULL;
+    size_t length, best;
+
+    operator_word_simplify(word, simple, sizeof simple);
+    length = strlen(simple);
+    best = distance_limit(length);
+    if (length == 0 || length > MAX_NAME_BYTES)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        /* "sum" means reduce_sum, not sub. */
+        const size_t distance = length > 2 && strstr(names[i], simple) != NULL
+                                    ? 0
+                                    : name_distance(simple, length, names[i]);
+
+        if (strcmp(names[i], simple) == 0)
+            return names[i];
+        if (distance < best) {
+            best = distance;
+            nearest = names[i];
+        }
+    }
+    return nearest;
 }
 
 int program_option_next(const char *program, int argc, char **argv,
