@@ -83,7 +83,7 @@ static const char help[] =
     "Usage: cl-probe\n"
     "       cl-probe --list\n"
     "       cl-probe --calibrate [--quick] [--wait=SECONDS] [--replace]\n"
-    "       cl-probe --tune [--budget SECONDS]\n"
+    "       cl-probe --tune [--budget=SECONDS]\n"
     "       cl-probe --verify [--operator=NAME] [--report=FILE]\n"
     "       cl-probe --explain OP SHAPE [--resident=DEVICE]\n"
     "       cl-probe --warm-cache [--system[=DIRECTORY]] [--operator=NAME]\n"
