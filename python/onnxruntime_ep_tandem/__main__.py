@@ -21,13 +21,26 @@ PROBE_COMMANDS = {
 }
 
 
-def run_cl_probe(arguments=None):
-    """Replaces this process by cl-probe, by default with the same arguments."""
+NEXT_STEP = f"\nRun a model:\n  {PROGRAM} run MODEL.onnx"
+
+
+def run_cl_probe(arguments=None, last_line=None):
+    """Replaces this process by cl-probe, by default with the same arguments.
+
+    last_line: printed after it on stderr, in a process that stays."""
     try:
         program = str(files.cl_probe())
         files.use_opencl_loader()
         files.choose_openblas_kernels(child=True)
-        os.execv(program, [program, *(sys.argv[1:] if arguments is None else arguments)])
+        command = [program, *(sys.argv[1:] if arguments is None else arguments)]
+        if last_line is None:
+            os.execv(program, command)
+        status = subprocess.run(command, check=False).returncode
+        if status == 0:
+            print(last_line, file=sys.stderr)
+        sys.exit(status)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except OSError as error:
         errors.fail(f"cannot run cl-probe: {error}")
 
@@ -64,8 +77,6 @@ def parse_arguments(arguments):
                     "models on them.")
     parser.add_argument("--version", action="version",
                         version=f"onnxruntime-ep-tandem {version()}")
-    if arguments[0].endswith(".onnx"):
-        parser.error(f"the command is missing: {PROGRAM} run {arguments[0]}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (_, text) in PROBE_COMMANDS.items():
         # cl-probe parses the options, --help too.
@@ -86,6 +97,8 @@ def parse_arguments(arguments):
     else:
         for name, text in texts.items():
             commands.add_parser(name, help=text)
+    if arguments[0].endswith(".onnx"):
+        parser.error(f"the command is missing: {PROGRAM} run {arguments[0]}")
     return parser.parse_args(arguments)
 
 
@@ -96,7 +109,9 @@ def main():
         print_probe_help(arguments[0])
         return
     if arguments[0] in PROBE_COMMANDS:
-        run_cl_probe([*PROBE_COMMANDS[arguments[0]][0], *arguments[1:]])
+        leads_on = arguments in (["devices"], ["calibrate"], ["calibrate", "--quick"])
+        run_cl_probe([*PROBE_COMMANDS[arguments[0]][0], *arguments[1:]],
+                     NEXT_STEP if leads_on else None)
     parsed = parse_arguments(arguments)
     parsed.function(parsed)
 

@@ -67,7 +67,7 @@ def open_cpu_session(model):
         return rt.InferenceSession(model, session_options(),
                                    providers=["CPUExecutionProvider"])
     except Exception as error:
-        fail(f"cannot load the model {model}: {error}")
+        fail(f"cannot load the model {model}: {error}; expected an ONNX file")
 
 
 def open_tandem_session(arguments, shapes, file):
@@ -90,7 +90,9 @@ def open_tandem_session(arguments, shapes, file):
         # Before version 1.32, an error would lead to a session without Tandem.
         session = rt.InferenceSession(arguments.model, options, enable_fallback=False)
     except Exception as error:
-        fail(f"cannot open a session with Tandem: {error}")
+        # The provider's messages follow a C++ signature.
+        _, name, text = str(error).partition("TandemExecutionProvider: ")
+        fail(f"cannot open a session with Tandem: {text if name else error}")
     # By default, onnxruntime repeats a run that fails with the CPU provider.
     session.disable_fallback()
     return session
@@ -190,15 +192,18 @@ def input_dtype(argument):
 
 def load_inputs(path):
     """Returns the arrays of an .npz file."""
+    reason = "it has one array without a name"
     try:
         file = np.load(path, allow_pickle=False)
-        if isinstance(file, np.ndarray):
-            raise ValueError("it has one array without a name")
-        with file:
-            return {name: file[name] for name in file.files}
-    except Exception as error:  # numpy raises many types for a broken file
-        fail(f"--inputs {path}: cannot read the file: {error}; expected "
-             "a file that numpy.savez wrote, with an array for each name")
+        if not isinstance(file, np.ndarray):
+            with file:
+                return {name: file[name] for name in file.files}
+    except OSError as error:
+        reason = error
+    except Exception:  # numpy raises many types for a broken file
+        reason = "it is another kind of file, or broken"
+    fail(f"--inputs {path}: cannot read the file: {reason}; expected a file that "
+         "numpy.savez wrote, with an array for each name")
 
 
 def convert_value(argument, value, shape):

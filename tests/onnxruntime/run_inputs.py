@@ -87,7 +87,7 @@ def open_dimensions_get_a_size_that_works(arguments):
     expect(text, 'input x: 1x3x640x640 (chosen; --shape changes it)',
            'output y [1, 3, 320, 1280]: largest difference 0')
     text = run(arguments, graph=_reshaped([5, 7, 11]), status=1)
-    expect(text, 'CPUExecutionProvider failed', '--shape or --inputs',
+    expect(text, 'CPUExecutionProvider failed', 'give other shapes with --shape',
            'the last shapes that were tried are x:1x3x32x32')
     text = run(arguments, '--shape', 'x:1x5x7x11', graph=_reshaped([5, 7, 11]))
     assert 'chosen' not in text, text
@@ -224,8 +224,12 @@ def wrong_inputs_are_named(arguments):
         numpy.save(os.path.join(directory, 'x.npy'), x)
         expect(run(arguments, '--inputs', os.path.join(directory, 'x.npy'), status=1),
                'one array without a name; expected a file that numpy.savez wrote')
-    expect(run(arguments, '--value', 'index=0', status=1, device='gpu'), 'cannot open a session with Tandem: ',
-           'option device has the value "gpu": there is no device "gpu": no plugin',
+        pathlib.Path(directory, 'x.npz').write_text('text', encoding='ascii')
+        expect(run(arguments, '--inputs', os.path.join(directory, 'x.npz'), status=1),
+               'it is another kind of file, or broken; expected a file that')
+    expect(run(arguments, '--value', 'index=0', status=1, device='gpu'),
+           'cannot open a session with Tandem: option device has the value "gpu": '
+           'there is no device "gpu": no plugin',
            '; expected auto, cpu')
 
 

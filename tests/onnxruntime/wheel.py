@@ -175,6 +175,7 @@ def devices_and_help(arguments):
     site = site_of(arguments)
     text = call(site, command())
     assert lists(text, 'cpu') and lists(text, 'opencl'), text
+    assert text.endswith('onnxruntime_ep_tandem run MODEL.onnx\n'), text
     for name in ('devices', 'doctor', 'calibrate', 'verify', 'explain', 'run'):
         assert name in call(site, command('--help'))
         assert 'usage' in call(site, command(name, '--help')).lower()
