@@ -13,6 +13,15 @@
 
 #include "support/scratch_directory.h"
 
+#ifdef __has_feature /* clang */
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 char scratch[256];
 
 const char *scratch_path(const char *format, ...)
@@ -77,6 +86,11 @@ void scratch_create(void)
 
 void scratch_remove(void)
 {
+#ifdef __SANITIZE_ADDRESS__
+    /* LeakSanitizer needs the copied plugins to name their functions. It does
+     * not look again at the end of the process. */
+    __lsan_do_leak_check();
+#endif
     directory_remove(scratch);
 }
 
