@@ -24,7 +24,7 @@ bool profile_directory_find(char *out_path, size_t bytes);
 bool directory_is_writable(const char *path, char *out_why);
 
 /* Writes what to do about a directory for which directory_is_writable gave the
- * reason `why`, beside what the reason itself says.  `variable` is the
+ * reason `why`, unless the reason itself says it.  `variable` is the
  * environment variable that selects another directory. */
 void directory_advise(const char *why, const char *variable,
                       char out_advice[DIRECTORY_ADVICE_BYTES]);
