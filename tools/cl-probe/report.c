@@ -171,7 +171,7 @@ static void print_contents(FILE *out, const char *path)
             "               variable, serial number, UUID or PCI address.\n"
             "It is a text file. Read it, and keep it until the project has a "
             "public address\n"
-            "(README.md says when).\n",
+            "(its README says when).\n",
             path, TYPICAL_COUNT);
 }
 

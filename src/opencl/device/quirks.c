@@ -58,7 +58,7 @@ static const struct quirk_row rows[] = {
     {.quirk = QUIRK_SERIAL_COMPILER,
      .platform = NVIDIA,
      .behaviour = "compiles one program at a time in a process",
-     .source = "docs/kernels.md"},
+     .source = "observed"},
     {.quirk = QUIRK_BINARY_SLOW,
      .platform = POCL,
      .behaviour = "takes longer to return a program's binary than to compile "
@@ -68,16 +68,16 @@ static const struct quirk_row rows[] = {
      .platform = POCL,
      .behaviour = "can crash when it returns a program's binary while another "
                   "process compiles",
-     .source = "docs/kernels.md"},
+     .source = "observed"},
     {.quirk = QUIRK_CACHE_REQUIRED,
      .platform = POCL,
      .behaviour = "compiles nothing if it cannot write to its cache directory",
-     .source = "docs/troubleshooting.md"},
+     .source = "observed"},
     {.quirk = QUIRK_BINARY_FATAL,
      .platform = RUSTICL,
      .behaviour = "ends the process when it loads a program binary that it "
                   "does not know",
-     .source = "docs/kernels.md"},
+     .source = "observed"},
 };
 
 static bool row_matches(const struct quirk_row *row,
