@@ -60,7 +60,7 @@ def print_probe_help(name):
     for entry in re.findall(r"^  -.*(?:\n {4,}.*)*", text, re.MULTILINE):
         only_with = re.search("with (--[^:]*):", entry)
         if option in only_with[1] if only_with else entry.split()[0] not in others:
-            print(entry.replace(f"with {option}: ", ""))
+            print(re.sub("with --[^:]*: +", "", entry))
 
 
 def version():
