@@ -89,8 +89,9 @@ ENQUEUES(writes, region[0] * region[1] * region[2], blocking, buffer, NULL,
 ENQUEUES(copies, size, CL_FALSE, from, to, clEnqueueCopyBuffer,
          (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset,
           size_t to_offset, size_t size, WAITS),
-         (queue, from, to, from_offset, to_offset, size, wait_count, waits,
-          event))
+         (queue, from, to, from_offset, to_offset,
+          (launch_log_copy(from_offset, to_offset, size), size), wait_count,
+          waits, event))
 ENQUEUES(copies, region[0] * region[1] * region[2], CL_FALSE, from, to,
          clEnqueueCopyBufferRect,
          (cl_command_queue queue, cl_mem from, cl_mem to,
@@ -139,6 +140,8 @@ cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(
                                               wait_count, waits, event);
         import_after_command(queue, memories, memory_count, true);
         hold_done(queue, CL_FALSE, event);
+        if (error == CL_SUCCESS && dimensions == 1 && local)
+            launch_log_kernel(kernel, *global, *local);
         if (error == CL_SUCCESS)
             kernel_corrupt(queue, kernel,
                            fault_result(F_clEnqueueNDRangeKernel, name));

@@ -155,11 +155,20 @@ void kernel_gone(cl_kernel kernel);
  * "" and 0 if the kernel is unknown.
  */
 #define KERNEL_ARGUMENTS 24u
+#define KERNEL_PARAM_BYTES 4096u
 cl_uint kernel_memories(cl_kernel kernel, cl_mem *out_memories,
                         char *out_name, size_t name_room);
 /* Corrupts the output of a kernel if the environment says so, or always. */
 void kernel_corrupt(cl_command_queue queue, cl_kernel kernel, bool always);
 void corrupt_environment(void);
+
+/*
+ * Append a command of the main thread to the file TANDEM_LAYER_LAUNCHES. Other
+ * threads only try out kernels that they have built.
+ */
+void launch_log_environment(void);
+void launch_log_kernel(cl_kernel kernel, size_t global, size_t local);
+void launch_log_copy(size_t from, size_t to, size_t bytes);
 
 /* ---- guard_pages.c ---- */
 

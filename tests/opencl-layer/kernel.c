@@ -4,12 +4,15 @@
  * programs, and their buffer arguments. Corrupts results, to test the
  * self-tests. Tables under one mutex.
  */
+#include <config.h>
+
 #include "internal.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BUCKETS 256u
 
@@ -21,6 +24,9 @@ struct object {
     cl_program program; /* The program of a kernel. */
     /* NULL if the argument of the kernel is not a buffer. */
     cl_mem arguments[KERNEL_ARGUMENTS];
+    /* The last argument of another size than a buffer's: the parameters. */
+    unsigned char params[KERNEL_PARAM_BYTES];
+    size_t param_bytes;
     struct object *next;
 };
 
@@ -142,6 +148,11 @@ void kernel_argument(cl_kernel handle, cl_uint index, size_t bytes,
     kernel = kernel_find(handle);
     if (kernel)
         kernel->arguments[index] = memory;
+    if (kernel && value && bytes != sizeof memory &&
+        bytes <= sizeof kernel->params) {
+        memcpy(kernel->params, value, bytes);
+        kernel->param_bytes = bytes;
+    }
     pthread_mutex_unlock(&mutex);
 }
 
@@ -161,6 +172,44 @@ cl_uint kernel_memories(cl_kernel handle, cl_mem *out_memories, char *out_name,
         snprintf(out_name, name_room, "%s", kernel->text);
     pthread_mutex_unlock(&mutex);
     return found;
+}
+
+/* ---- the log of launches ---- */
+
+static FILE *launch_log;
+
+void launch_log_environment(void)
+{
+    const char *path = getenv("TANDEM_LAYER_LAUNCHES");
+
+    if (path)
+        launch_log = fopen(path, "ae");
+}
+
+void launch_log_kernel(cl_kernel handle, size_t global, size_t local)
+{
+    const struct object *kernel;
+    const struct object *program;
+
+    if (!launch_log || gettid() != getpid())
+        return;
+    pthread_mutex_lock(&mutex);
+    kernel = kernel_find(handle);
+    program = kernel ? *object_link(programs, kernel->program) : NULL;
+    if (program) {
+        fprintf(launch_log, "%s %zu/%zu [%s] ", kernel->text, global, local,
+                program->text);
+        for (size_t i = 0; i < kernel->param_bytes; i++)
+            fprintf(launch_log, "%02x", kernel->params[i]);
+        fputc('\n', launch_log);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+void launch_log_copy(size_t from, size_t to, size_t bytes)
+{
+    if (launch_log && gettid() == getpid())
+        fprintf(launch_log, "copy %zu to %zu, %zu bytes\n", from, to, bytes);
 }
 
 /* ---- corrupted results ---- */

@@ -40,6 +40,9 @@
  *   TANDEM_LAYER_GUARD_PAGES=1
  *       A kernel that accesses memory past the end of a buffer ends the
  *       process; see guard_pages.c.
+ *   TANDEM_LAYER_LAUNCHES=FILE
+ *       Appends a line to the file for each kernel and copy: name, sizes,
+ *       build options and parameters. For compare-launches.
  *   TANDEM_LAYER_LEAVES=1
  *       At exit the layer prints how many contexts the program left open.
  *
@@ -124,6 +127,7 @@ clInitLayer(cl_uint entries, const cl_icd_dispatch *target_dispatch,
     corrupt_environment();
     object_cache_environment();
     guard_pages_environment();
+    launch_log_environment();
     *out_entries = sizeof layer / sizeof(void *);
     *out_dispatch = &layer;
     return CL_SUCCESS;
