@@ -182,8 +182,9 @@ void launch_log_environment(void)
 {
     const char *path = getenv("TANDEM_LAYER_LAUNCHES");
 
-    if (path)
-        launch_log = fopen(path, "ae");
+    /* A line is one write, so that several processes can share the file. */
+    if (path && (launch_log = fopen(path, "ae")))
+        setvbuf(launch_log, NULL, _IOFBF, 1 << 16);
 }
 
 void launch_log_kernel(cl_kernel handle, size_t global, size_t local)
@@ -202,14 +203,17 @@ void launch_log_kernel(cl_kernel handle, size_t global, size_t local)
         for (size_t i = 0; i < kernel->param_bytes; i++)
             fprintf(launch_log, "%02x", kernel->params[i]);
         fputc('\n', launch_log);
+        fflush(launch_log);
     }
     pthread_mutex_unlock(&mutex);
 }
 
 void launch_log_copy(size_t from, size_t to, size_t bytes)
 {
-    if (launch_log && gettid() == getpid())
+    if (launch_log && gettid() == getpid()) {
         fprintf(launch_log, "copy %zu to %zu, %zu bytes\n", from, to, bytes);
+        fflush(launch_log);
+    }
 }
 
 /* ---- corrupted results ---- */
