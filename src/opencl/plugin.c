@@ -241,12 +241,14 @@ static bool failed_kernel_disable(struct tandem_device *device,
  * until a call fails.  If the device cannot run a kernel, prepares another one
  * and returns NOT_READY. */
 static enum tandem_status visit_kernels(
-    struct tandem_device *device, struct op_request *request,
+    struct tandem_device *device, const struct op_request *request,
     enum tandem_status (*visit)(struct tandem_device *device,
                                 const struct launch_plan *plan, uint32_t step))
 {
     struct launch_plan plan;
-    enum tandem_status status = launch_plan_for_device(device, request, &plan);
+    struct launch_memory memory;
+    enum tandem_status status =
+        launch_plan_for_device(device, request, &plan, &memory);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
         if (plan.step[i].key.kernel != NULL)
             status = visit(device, &plan, i);
@@ -261,13 +263,14 @@ static enum tandem_status entry_supports(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct op_request request =
+    const struct op_request request =
         request_of(op, inputs, input_count, outputs, output_count);
     struct launch_plan plan;
+    struct launch_memory memory;
     enum tandem_status status = check_call(device, &request);
     if (status != TANDEM_OK || is_gemm(op))
         return status;
-    return launch_plan_for_device(device, &request, &plan);
+    return launch_plan_for_device(device, &request, &plan, &memory);
 }
 
 static enum tandem_status entry_prepare(
@@ -275,7 +278,7 @@ static enum tandem_status entry_prepare(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct op_request request =
+    const struct op_request request =
         request_of(op, inputs, input_count, outputs, output_count);
     enum tandem_status status = check_call(device, &request);
     if (status != TANDEM_OK)
@@ -304,7 +307,7 @@ static enum tandem_status entry_query_ready(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct op_request request =
+    const struct op_request request =
         request_of(op, inputs, input_count, outputs, output_count);
     enum tandem_status status = check_call(device, &request);
     if (status != TANDEM_OK)
@@ -316,17 +319,19 @@ static enum tandem_status entry_query_ready(
 /* Launches an operator other than GEMM.  If the device cannot run a kernel,
  * uses another one. */
 static enum tandem_status operator_launch(struct tandem_stream *stream,
-                                          struct op_request *request)
+                                          const struct op_request *request)
 {
     struct tandem_device *device = stream->device;
     struct launch_plan plan;
+    struct launch_memory memory;
     enum tandem_status status;
     do
         status = launch_op(stream, request);
     while ((status == TANDEM_FAILED || status == TANDEM_UNSUPPORTED) &&
            atomic_load(&stream->status) == TANDEM_OK &&
            launch_check(device, request, true) == TANDEM_OK &&
-           launch_plan_for_device(device, request, &plan) == TANDEM_OK &&
+           launch_plan_for_device(device, request, &plan, &memory) ==
+               TANDEM_OK &&
            failed_kernel_disable(device, &plan, status));
     return status;
 }
@@ -336,7 +341,7 @@ static enum tandem_status entry_launch(
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
 {
-    struct op_request request =
+    const struct op_request request =
         request_of(op, inputs, input_count, outputs, output_count);
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)

@@ -42,10 +42,11 @@ static const struct attention_case {
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
 enum { Q, K, V, MASK, OUT, TENSORS };
+static const uint32_t slots[TENSORS] = {
+    SLOT_INPUT, SLOT_INPUT + 1, SLOT_INPUT + 2, SLOT_INPUT + 3, SLOT_OUTPUT};
 
 struct run {
     const struct attention_case *of;
-    struct tandem_buffer buffers[TENSORS];
     float *data[TENSORS];
     struct tandem_tensor_desc tensors[TENSORS];
 };
@@ -63,10 +64,8 @@ static bool tensor_make(struct run *run, uint32_t i, int64_t heads,
     run->data[i] = aligned_alloc(256, (count * 4 + 511) / 256 * 256);
     if (run->data[i] == NULL)
         return false;
-    run->buffers[i].mem = (cl_mem)(void *)run->data[i];
-    run->buffers[i].bytes = count * 4;
     *tensor = (struct tandem_tensor_desc){
-        &run->buffers[i],
+        slot_buffer(slots[i], MAX_SLOT_ALIGNMENT),
         0,
         TANDEM_F32,
         4,
@@ -228,8 +227,11 @@ static bool case_run(uint32_t number)
     const struct attention_case *of = &cases[number];
     struct run run;
     struct launch_plan plan;
-    bool right = run_make(&run, of) && run_plan(&plan, &run) &&
-                 plan_run(&plan) && run_matches(&run);
+    void *memory[SLOT_COUNT];
+    bool right = run_make(&run, of) && run_plan(&plan, &run);
+    for (uint32_t i = 0; i < TENSORS; i++)
+        memory[slots[i]] = run.data[i];
+    right = right && plan_run(&plan, memory) && run_matches(&run);
     printf("%" PRId64 " heads, %" PRId64 " queries, %" PRId64
            " keys, widths %" PRId64 " and %" PRId64 ": %s\n",
            of->heads, of->queries, of->keys, of->width, of->value_width,

@@ -107,7 +107,6 @@ static const struct gemm_case cases[] = {
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
 struct matrix {
-    struct tandem_buffer buffer;
     float *elements;
     uint16_t *stored; /* The elements in a 16-bit dtype. */
     int64_t ld, plane;
@@ -122,7 +121,6 @@ static bool matrix_make(struct matrix *out, int64_t rows, int64_t columns,
     size_t count = (size_t)(out->plane * batch);
     out->elements =
         aligned_alloc(256, (count * sizeof(float) + 255) / 256 * 256);
-    out->buffer.mem = (cl_mem)(void *)out->elements;
     for (size_t i = 0; out->elements != NULL && i < count; i++)
         out->elements[i] = random_next();
     return out->elements != NULL;
@@ -196,7 +194,6 @@ static bool matrix_round_to_dtype(struct matrix *matrix, uint32_t dtype,
 {
     size_t count = (size_t)(matrix->plane * batch);
     matrix->stored = aligned_alloc(256, (count * 2 + 255) / 256 * 256);
-    matrix->buffer.mem = (cl_mem)(void *)matrix->stored;
     for (size_t i = 0; matrix->stored != NULL && i < count; i++) {
         float *x = &matrix->elements[i];
         matrix->stored[i] =
@@ -236,10 +233,12 @@ static bool gemm_run_make(struct gemm_run *run, const struct gemm_case *of)
         .batch = of->batch,
         .alpha = 1,
         .beta = of->beta,
-        .a = {&run->a.buffer, 0, run->a.ld,
+        .a = {slot_buffer(SLOT_INPUT, MAX_SLOT_ALIGNMENT), 0, run->a.ld,
               (of->flags & ONE_A) != 0 ? 0 : run->a.plane},
-        .b = {&run->b.buffer, 0, run->b.ld, run->b.plane},
-        .c = {&run->c.buffer, 0, run->c.ld, run->c.plane},
+        .b = {slot_buffer(SLOT_INPUT + 1, MAX_SLOT_ALIGNMENT), 0, run->b.ld,
+              run->b.plane},
+        .c = {slot_buffer(SLOT_OUTPUT, MAX_SLOT_ALIGNMENT), 0, run->c.ld,
+              run->c.plane},
         .c_dtype = TANDEM_F32};
     if (gemm_configs[run->tile].uses_wgmma) {
         struct kernel_key key = tensor_core_key(&run->gemm, run->tile);
@@ -339,6 +338,19 @@ static bool result_is_correct(const struct gemm_run *run)
     return true;
 }
 
+static bool gemm_plan_run(const struct launch_plan *plan,
+                          const struct gemm_run *run)
+{
+    void *memory[SLOT_COUNT];
+    const struct matrix *inputs[] = {&run->a, &run->b};
+    for (uint32_t i = 0; i < 2; i++)
+        memory[SLOT_INPUT + i] = inputs[i]->stored != NULL
+                                     ? (void *)inputs[i]->stored
+                                     : inputs[i]->elements;
+    memory[SLOT_OUTPUT] = run->c.elements;
+    return plan_run(plan, memory);
+}
+
 static bool case_run(uint32_t number)
 {
     const struct gemm_case *of = &cases[number];
@@ -355,7 +367,7 @@ static bool case_run(uint32_t number)
                                                    ? of->split_tiles
                                                    : ALL_GEMM_TILES},
                   NULL, GROUP_LOG2);
-        right = plan_run(&plan) && result_is_correct(&run);
+        right = gemm_plan_run(&plan, &run) && result_is_correct(&run);
     }
     gemm_run_free(&run);
     printf("%s%s %" PRId64 " x %" PRId64 " x %" PRId64 ", flags %u, %u chunks: "
@@ -372,6 +384,6 @@ static bool case_run(uint32_t number)
 int main(int argc, char **argv)
 {
     static const struct platform_device hardware = {.nvidia = true,
-                                                   .correct_divide = true};
+                                                    .correct_divide = true};
     return emulation_main(argc, argv, &hardware, CASES, case_run);
 }

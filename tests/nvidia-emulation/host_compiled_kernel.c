@@ -140,7 +140,7 @@ static void item_call(void *argument)
     call->run(call->buffers, call->params);
 }
 
-static bool steps_run(const struct launch_plan *plan, void *temporary)
+static bool steps_run(const struct launch_plan *plan, void *memory[SLOT_COUNT])
 {
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct kernel_step *step = &plan->step[i];
@@ -150,9 +150,7 @@ static bool steps_run(const struct launch_plan *plan, void *temporary)
             return false;
         }
         for (uint32_t j = 0; j < step->buffer_count; j++)
-            call.buffers[j] = step->buffers[j] == TEMP_BUFFER
-                                  ? temporary
-                                  : (void *)step->buffers[j]->mem;
+            call.buffers[j] = memory[step->slots[j]];
         if (!groups_run(step->groups, 1u << step->key.group_log2, item_call,
                         &call))
             return false;
@@ -160,10 +158,11 @@ static bool steps_run(const struct launch_plan *plan, void *temporary)
     return true;
 }
 
-bool plan_run(const struct launch_plan *plan)
+bool plan_run(const struct launch_plan *plan, void *memory[SLOT_COUNT])
 {
     void *temporary = aligned_alloc(256, (plan->temp_bytes + 511) / 256 * 256);
-    bool done = temporary != NULL && steps_run(plan, temporary);
+    memory[SLOT_TEMP] = temporary;
+    bool done = temporary != NULL && steps_run(plan, memory);
     free(temporary);
     return done;
 }

@@ -9,10 +9,11 @@
 #include "opencl/device/device_enumeration.h"
 
 /*
- * Runs the plan. The mem of a buffer points to its bytes. Returns false with a
- * line on stderr if a kernel does not compile. Call it from emulation_main.
+ * Runs the plan. memory[slot] points to the bytes of an operand. Returns false
+ * with a line on stderr if a kernel does not compile. Call it from
+ * emulation_main.
  */
-bool plan_run(const struct launch_plan *plan);
+bool plan_run(const struct launch_plan *plan, void *memory[SLOT_COUNT]);
 
 /* Returns a number in [-1, 1). */
 float random_next(void);

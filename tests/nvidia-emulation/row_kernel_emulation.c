@@ -26,24 +26,23 @@ static const struct shape {
     int64_t rows, count, pad; /* Shape and padding of a row, in elements. */
     bool along_columns;       /* The reduction runs along columns. */
 } shapes[] = {
-    {64, 7, 0, false},   {70, 13, 0, false},  {300, 3, 0, false},
-    {33, 100, 0, false}, {20, 256, 0, false}, {9, 1000, 0, false},
+    {64, 7, 0, false},   {70, 13, 0, false},   {300, 3, 0, false},
+    {33, 100, 0, false}, {20, 256, 0, false},  {9, 1000, 0, false},
     {3, 4099, 0, false}, {2, 20000, 0, false}, {2, 33333, 0, false},
-    {40, 60, 5, false},  {5, 1030, 3, false}, {50, 300, 0, true},
+    {40, 60, 5, false},  {5, 1030, 3, false},  {50, 300, 0, true},
     {5, 9000, 0, true},
 };
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
 static const uint32_t operators[] = {
-    TANDEM_OP_SUM,        TANDEM_OP_MEAN,       TANDEM_OP_PROD,
-    TANDEM_OP_SUM_SQUARE, TANDEM_OP_L2,         TANDEM_OP_REDUCE_MAX,
-    TANDEM_OP_LAYER_NORM, TANDEM_OP_RMS_NORM,   TANDEM_OP_SOFTMAX,
+    TANDEM_OP_SUM,        TANDEM_OP_MEAN,     TANDEM_OP_PROD,
+    TANDEM_OP_SUM_SQUARE, TANDEM_OP_L2,       TANDEM_OP_REDUCE_MAX,
+    TANDEM_OP_LAYER_NORM, TANDEM_OP_RMS_NORM, TANDEM_OP_SOFTMAX,
 };
 #define OPERATORS (sizeof(operators) / sizeof(operators[0]))
 
-static const struct platform_device hardware = {.correct_divide = true,
-                                                .nvidia = true,
-                                                .info = {.compute_units = 132}};
+static const struct platform_device hardware = {
+    .correct_divide = true, .nvidia = true, .info = {.compute_units = 132}};
 
 static bool reduces(uint32_t op)
 {
@@ -62,9 +61,7 @@ static float element(uint32_t op, int64_t row, int64_t nth, int64_t count)
     if (op == TANDEM_OP_SOFTMAX || op == TANDEM_OP_REDUCE_MAX || row % 3 == 0)
         return x;
     if (op == TANDEM_OP_PROD)
-        return nth == 0           ? x * 0x1p100f
-               : nth == count - 1 ? x * 0x1p-100f
-                                  : x;
+        return nth == 0 ? x * 0x1p100f : nth == count - 1 ? x * 0x1p-100f : x;
     if (op == TANDEM_OP_SUM || op == TANDEM_OP_MEAN)
         return nth % 2 == 0 ? 3e38f : -3e38f + 1e36f * x;
     return x * (row % 3 == 1 ? 1e25f : 1e-25f);
@@ -73,17 +70,14 @@ static float element(uint32_t op, int64_t row, int64_t nth, int64_t count)
 struct row_case {
     uint32_t op;
     const struct shape *shape;
-    struct tandem_buffer buffers[4]; /* x, scale, bias, the result. */
     float *x, *scale, *bias, *result;
     struct tandem_tensor_desc tensors[4];
 };
 
-static float *floats_new(struct tandem_buffer *buffer, int64_t count)
+static float *floats_new(int64_t count)
 {
     size_t bytes = ((size_t)count * sizeof(float) + 255) / 256 * 256;
     float *made = aligned_alloc(256, bytes + 256);
-    buffer->mem = (cl_mem)(void *)made;
-    buffer->bytes = bytes;
     if (made != NULL)
         memset(made, 0xff, bytes + 256);
     return made;
@@ -97,11 +91,11 @@ static int64_t place(const struct row_case *of, int64_t row, int64_t nth)
 }
 
 static struct tandem_tensor_desc matrix(const struct row_case *of,
-                                        struct tandem_buffer *buffer)
+                                        uint32_t slot)
 {
     const struct shape *shape = of->shape;
     return (struct tandem_tensor_desc){
-        buffer,
+        slot_buffer(slot, MAX_SLOT_ALIGNMENT),
         0,
         TANDEM_F32,
         2,
@@ -110,11 +104,10 @@ static struct tandem_tensor_desc matrix(const struct row_case *of,
          shape->along_columns ? shape->rows + shape->pad : 1}};
 }
 
-static struct tandem_tensor_desc line(struct tandem_buffer *buffer,
-                                      int64_t count)
+static struct tandem_tensor_desc line(uint32_t slot, int64_t count)
 {
-    return (struct tandem_tensor_desc){buffer, 0,       TANDEM_F32,
-                                       1,      {count}, {1}};
+    return (struct tandem_tensor_desc){
+        slot_buffer(slot, MAX_SLOT_ALIGNMENT), 0, TANDEM_F32, 1, {count}, {1}};
 }
 
 static bool case_make(struct row_case *out, uint32_t op,
@@ -125,10 +118,10 @@ static bool case_make(struct row_case *out, uint32_t op,
     memset(out, 0, sizeof(*out));
     out->op = op;
     out->shape = shape;
-    out->x = floats_new(&out->buffers[0], all);
-    out->scale = floats_new(&out->buffers[1], shape->count);
-    out->bias = floats_new(&out->buffers[2], shape->count);
-    out->result = floats_new(&out->buffers[3], all);
+    out->x = floats_new(all);
+    out->scale = floats_new(shape->count);
+    out->bias = floats_new(shape->count);
+    out->result = floats_new(all);
     if (out->x == NULL || out->scale == NULL || out->bias == NULL ||
         out->result == NULL)
         return false;
@@ -139,11 +132,11 @@ static bool case_make(struct row_case *out, uint32_t op,
         out->scale[nth] = 1.5f + random_next();
         out->bias[nth] = random_next();
     }
-    out->tensors[0] = matrix(out, &out->buffers[0]);
-    out->tensors[1] = line(&out->buffers[1], shape->count);
-    out->tensors[2] = line(&out->buffers[2], shape->count);
-    out->tensors[3] = reduces(op) ? line(&out->buffers[3], shape->rows)
-                                  : matrix(out, &out->buffers[3]);
+    out->tensors[0] = matrix(out, SLOT_INPUT);
+    out->tensors[1] = line(SLOT_INPUT + 1, shape->count);
+    out->tensors[2] = line(SLOT_INPUT + 2, shape->count);
+    out->tensors[3] =
+        reduces(op) ? line(SLOT_OUTPUT, shape->rows) : matrix(out, SLOT_OUTPUT);
     return true;
 }
 
@@ -162,8 +155,8 @@ static bool case_plan(struct launch_plan *plan, const struct row_case *of)
     const struct tandem_tensor_desc *inputs[] = {
         &of->tensors[0], &of->tensors[1], &of->tensors[2]};
     const struct tandem_tensor_desc *outputs[] = {&of->tensors[3]};
-    const bool norms = of->op == TANDEM_OP_LAYER_NORM ||
-                       of->op == TANDEM_OP_RMS_NORM;
+    const bool norms =
+        of->op == TANDEM_OP_LAYER_NORM || of->op == TANDEM_OP_RMS_NORM;
     const struct tandem_op op = {.struct_size = sizeof(op),
                                  .id = of->op,
                                  .ints = ints,
@@ -274,8 +267,7 @@ static bool case_matches(const struct row_case *of)
             double want = reduces(of->op)
                               ? reduced(of->op, &m, (double)shape->count)
                               : written(of, &m, row, i);
-            double got =
-                of->result[reduces(of->op) ? row : place(of, row, i)];
+            double got = of->result[reduces(of->op) ? row : place(of, row, i)];
             if (matches_reference(of, &m, got, want))
                 continue;
             fprintf(stderr, "(%" PRId64 ", %" PRId64 ") is %g, not %g\n", row,
@@ -292,8 +284,13 @@ static bool case_run(uint32_t number)
     const struct shape *shape = &shapes[number % SHAPES];
     struct row_case of;
     struct launch_plan plan;
-    bool right = case_make(&of, op, shape) && case_plan(&plan, &of) &&
-                 plan_run(&plan) && case_matches(&of);
+    void *memory[SLOT_COUNT];
+    bool right = case_make(&of, op, shape) && case_plan(&plan, &of);
+    memory[SLOT_INPUT] = of.x;
+    memory[SLOT_INPUT + 1] = of.scale;
+    memory[SLOT_INPUT + 2] = of.bias;
+    memory[SLOT_OUTPUT] = of.result;
+    right = right && plan_run(&plan, memory) && case_matches(&of);
     printf("operator %u of %" PRId64 " x %" PRId64 "%s%s: %s\n", op,
            shape->rows, shape->count, shape->pad != 0 ? ", apart" : "",
            shape->along_columns ? ", across" : "", right ? "right" : "WRONG");

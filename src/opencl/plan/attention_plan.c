@@ -152,14 +152,26 @@ static void call_read(struct attention_call *out,
     strides_copy(params->mask_strides, &attention->mask);
 }
 
+static void step_add_output(struct kernel_step *step,
+                            const struct attention_call *call)
+{
+    step_add_tensor(step, call->request->outputs[0], true,
+                    AT(attention_params, out_offset));
+}
+
 static void step_add_inputs(struct kernel_step *step,
                             const struct attention_call *call)
 {
     const struct tandem_tensor_desc *mask = call->attention.mask_tensor;
     const struct op_request *request = call->request;
+    static const uint32_t at[] = {AT(attention_params, q_offset),
+                                  AT(attention_params, k_offset),
+                                  AT(attention_params, v_offset)};
     for (uint32_t i = 0; i < 3; i++)
-        step_add_tensor(step, request->inputs[i], false);
-    step_add_tensor(step, mask != NULL ? mask : request->inputs[0], false);
+        step_add_tensor(step, request->inputs[i], false, at[i]);
+    step_add_tensor(step, mask != NULL ? mask : request->inputs[0], false,
+                    mask != NULL ? AT(attention_params, mask_offset)
+                                 : NO_OFFSET);
 }
 
 /* Returns true if aligned vec4 loads can read all rows of an operand with
@@ -202,7 +214,7 @@ static void plan_portable(struct launch_plan *plan,
     params->query_tiles =
         (uint32_t)div_ceil((uint64_t)attention->queries, queries);
     params->value_tiles = value_tiles;
-    step_add_tensor(step, call->request->outputs[0], true);
+    step_add_output(step, call);
     step_add_inputs(step, call);
     if (only_nonfinite)
         step_add_temp(step, false);
@@ -249,7 +261,7 @@ static void plan_merge(struct launch_plan *plan,
                              .row_elements = 1,
                              .lanes_log2 = split_key->lanes_log2};
     struct kernel_step *step = plan_add_step(plan, &key, &call->params);
-    step_add_tensor(step, call->request->outputs[0], true);
+    step_add_output(step, call);
     step_add_temp(step, false);
     step->groups = rows;
 }
@@ -288,11 +300,12 @@ static void plan_split(struct launch_plan *plan, struct attention_call *call)
         plan_reserve_temp(plan, (params->state_offset + partials * 2) * 4, 16);
     }
     struct kernel_step *step = plan_add_step(plan, &key, params);
-    step_add_tensor(step, request->outputs[0], params->splits == 1);
+    step_add_tensor(step, request->outputs[0], params->splits == 1,
+                    AT(attention_params, out_offset));
     if (params->splits > 1)
         step_add_temp(step, true);
     else
-        step_add_tensor(step, request->outputs[0], true);
+        step_add_tensor(step, request->outputs[0], true, NO_OFFSET);
     step_add_inputs(step, call);
     step->groups = groups * params->splits;
     if (params->splits > 1)
@@ -337,7 +350,7 @@ static void plan_mma(struct launch_plan *plan, struct attention_call *call)
     params->nonfinite_flags_offset =
         (uint32_t)(plan_reserve_temp(plan, groups * sizeof(uint32_t), 16) / 4);
     struct kernel_step *step = plan_add_step(plan, &key, params);
-    step_add_tensor(step, request->outputs[0], true);
+    step_add_output(step, call);
     step_add_inputs(step, call);
     step_add_temp(step, true);
     step->groups = groups;

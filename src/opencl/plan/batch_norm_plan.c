@@ -59,6 +59,12 @@ void plan_batch_norm(struct launch_plan *plan, const struct op_request *request)
         out->offset[i] = element_offset(request->inputs[i + 1]);
         out->channel_stride[i] = request->inputs[i + 1]->strides[0];
     }
-    step_add_operands(step, request);
+    step_add_operands(step, request,
+                      (const uint32_t[]){AT(batch_norm_params, out_offset),
+                                         AT(batch_norm_params, in_offset),
+                                         AT(batch_norm_params, offset[0]),
+                                         AT(batch_norm_params, offset[1]),
+                                         AT(batch_norm_params, offset[2]),
+                                         AT(batch_norm_params, offset[3])});
     step_set_items(step, vec4 ? out->items : div_ceil(out->items, 4));
 }

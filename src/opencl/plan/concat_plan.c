@@ -47,9 +47,9 @@ static bool has_contiguous_rows(const struct part *part)
 {
     const struct iteration_space *space = &part->space;
     uint32_t inner = space->rank - 1;
-    return space->rank <= 2 && (space->elements == 1 ||
-                                (space->strides[0][inner] == 1 &&
-                                 space->strides[1][inner] == 1));
+    return space->rank <= 2 &&
+           (space->elements == 1 ||
+            (space->strides[0][inner] == 1 && space->strides[1][inner] == 1));
 }
 
 /* Returns true if the rows consist of vec4 that are aligned in both tensors. */
@@ -99,15 +99,20 @@ static void plan_rows(struct launch_plan *plan,
                              .types = {kernel_bits_type(output->dtype)}};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct concat_params *out = (struct concat_params *)step->params;
-    step_add_tensor(step, output, true);
+    step_add_tensor(step, output, true, NO_OFFSET);
     for (uint32_t i = 0; i < CONCAT_PARTS; i++) {
         if (i >= count) {
             /* The argument must be a buffer; the kernel does not read it. */
-            step_add_tensor(step, parts[0].source, false);
+            step_add_tensor(step, parts[0].source, false, NO_OFFSET);
             out->first_group[i] = step->groups;
             continue;
         }
-        step_add_tensor(step, parts[i].source, false);
+        step_add_tensor(step, parts[i].source, false,
+                        AT(concat_params, source_offset[0]) +
+                            i * (uint32_t)sizeof(out->source_offset[0]));
+        step_patch_offset(step, &parts[i].target,
+                          AT(concat_params, target_offset[0]) +
+                              i * (uint32_t)sizeof(out->target_offset[0]));
         step->groups += part_params_fill(out, i, step->groups,
                                          request->group_log2, &parts[i]);
         step->key.index_64bit |= needs_64bit_index(&parts[i].space);
@@ -133,8 +138,7 @@ static void plan_concat(struct launch_plan *plan,
         part.op = &copy;
         part.inputs = &parts[i].source;
         part.input_count = 1;
-        part.outputs =
-            &(const struct tandem_tensor_desc *){&parts[i].target};
+        part.outputs = &(const struct tandem_tensor_desc *){&parts[i].target};
         plan_copy(plan, &part);
     }
 }

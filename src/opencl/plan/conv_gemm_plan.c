@@ -52,8 +52,8 @@ static bool output_is_matrix(const struct conv_problem *conv)
            conv->out.batch >= 0;
 }
 
-/* Returns true if the residual is missing, or in another buffer with the
- * strides of the output. */
+/* Returns true if the residual is missing, or is another tensor than the output
+ * with the same strides. */
 static bool residual_is_matrix(const struct conv_problem *conv,
                                const struct tandem_tensor_desc *output)
 {
@@ -63,7 +63,7 @@ static bool residual_is_matrix(const struct conv_problem *conv,
     for (uint32_t i = 0; i < output->rank; i++)
         if (output->shape[i] > 1 && residual->strides[i] != output->strides[i])
             return false;
-    return residual->buffer == NULL || residual->buffer != output->buffer;
+    return buffer_slot(residual->buffer) != buffer_slot(output->buffer);
 }
 
 static bool fits(int64_t count, int64_t distance)
@@ -212,7 +212,7 @@ static void plan_store(struct launch_plan *plan, struct tandem_gemm *gemm,
     out->tiles_m = (uint32_t)div_ceil((uint64_t)gemm->k, PATCH_TILE);
     out->tiles_n = (uint32_t)div_ceil((uint64_t)gemm->n, PATCH_TILE);
     step_add_temp(step, true);
-    step_add_tensor(step, x, false);
+    step_add_tensor(step, x, false, AT(store_patches_params, x_offset));
     step->groups =
         (uint64_t)out->tiles_m * out->tiles_n * (uint64_t)gemm->batch;
     gemm_set_stored(gemm, offset);

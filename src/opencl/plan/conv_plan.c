@@ -126,11 +126,15 @@ static void operands_add(struct kernel_step *step, struct conv_params *out,
         out->bias_offset = element_offset(bias);
     if (residual != NULL)
         out->residual_offset = element_offset(residual);
-    step_add_tensor(step, output, true);
-    step_add_tensor(step, request->inputs[0], false);
-    step_add_tensor(step, request->inputs[1], false);
-    step_add_tensor(step, bias != NULL ? bias : output, false);
-    step_add_tensor(step, residual != NULL ? residual : output, false);
+    step_add_tensor(step, output, true, AT(conv_params, out_offset));
+    step_add_tensor(step, request->inputs[0], false, AT(conv_params, x_offset));
+    step_add_tensor(step, request->inputs[1], false,
+                    AT(conv_params, weight_offset));
+    step_add_tensor(step, bias != NULL ? bias : output, false,
+                    bias != NULL ? AT(conv_params, bias_offset) : NO_OFFSET);
+    step_add_tensor(step, residual != NULL ? residual : output, false,
+                    residual != NULL ? AT(conv_params, residual_offset)
+                                     : NO_OFFSET);
 }
 
 /* Returns true if positions along an axis, or numbers of elements, need 64
@@ -208,10 +212,10 @@ static void plan_conv(struct launch_plan *plan,
     if (tiled && plan_conv_as_gemm(plan, request, &conv))
         return;
     const struct kernel_info *kernels = tiled ? kernels_tiled : kernels_direct;
-    struct kernel_key key = {
-        .kernel = &kernels[conv.is_transposed],
-        .group_log2 = tiled ? TILED_GROUP_LOG2 : request->group_log2,
-        .index_64bit = index_64bit};
+    struct kernel_key key = {.kernel = &kernels[conv.is_transposed],
+                             .group_log2 =
+                                 tiled ? TILED_GROUP_LOG2 : request->group_log2,
+                             .index_64bit = index_64bit};
     kernel_key_set_activation(&key, &conv.activation);
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct conv_params *out = (struct conv_params *)step->params;

@@ -60,7 +60,7 @@ static void plan_buffer_copy(struct launch_plan *plan,
     const struct tandem_tensor_desc *target = request->outputs[0];
     const struct kernel_key key = {.kernel = NULL};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
-    step_add_operands(step, request);
+    step_add_operands(step, request, (const uint32_t[]){NO_OFFSET, NO_OFFSET});
     step->target_offset = target->byte_offset;
     step->source_offset = request->inputs[0]->byte_offset;
     step->bytes = (uint64_t)elements * TANDEM_DTYPE_BYTES(target->dtype);
@@ -114,7 +114,9 @@ static void plan_tiled(struct launch_plan *plan,
                              .types = {kernel_bits_type(target->dtype)}};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct transpose_params *out = (struct transpose_params *)step->params;
-    step_add_operands(step, request);
+    step_add_operands(step, request,
+                      (const uint32_t[]){AT(transpose_params, target_offset),
+                                         AT(transpose_params, source_offset)});
     out->columns = (uint64_t)space->shape[inner];
     out->rows = (uint64_t)space->shape[axis];
     out->target_pitch = space->strides[0][axis];
@@ -132,8 +134,10 @@ static void plan_tiled(struct launch_plan *plan,
     /* To align stores, tiles start up to store_alignment - 1 columns early. */
     out->tiles_per_row =
         div_ceil(out->columns + tile.store_alignment - 1, tile.columns);
-    out->misalignments =
-        misalignment_elements(target) | misalignment_elements(source) << 16;
+    step_add_patch(step, PATCH_BUFFER_MISALIGNMENT, target,
+                   AT(transpose_params, misalignments), 64, 0);
+    step_add_patch(step, PATCH_BUFFER_MISALIGNMENT, source,
+                   AT(transpose_params, misalignments), 64, 16);
     out->tiles_per_plane = out->tiles_per_row * div_ceil(out->rows, tile.rows);
     out->groups = out->tiles_per_plane * (uint64_t)space->elements;
     out->target_offset = element_offset(target);

@@ -81,8 +81,12 @@ static uint32_t max_lanes_log2(const struct cumsum_params *params,
 static void plan_cumsum(struct launch_plan *plan,
                         const struct op_request *request)
 {
-    static const struct row_kernels kernels = {&single_pass, &partial_pass,
-                                               &final_pass, 1};
+    static const struct row_kernels kernels = {
+        &single_pass,
+        &partial_pass,
+        &final_pass,
+        1,
+        {AT(cumsum_params, out_offset), AT(cumsum_params, in_offset)}};
     struct reduction_spaces by;
     struct cumsum_params params = {0};
     space_along_axis(&by, request->inputs[0], request->outputs[0],

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans element-wise operators, which kernels of cl/elementwise.cl compute. */
 #include <stdio.h>
+#include <string.h>
 
 #include "common/argument_check.h"
 #include "common/op_class.h"
 #include "common/operator_table.h"
 #include "opencl/device/device_enumeration.h"
-#include "opencl/objects.h"
 #include "opencl/plan/kernel_step.h"
 #include "elementwise.cl"
 
@@ -222,25 +222,40 @@ static struct kernel_key key_of(const struct op_request *request,
     return key;
 }
 
-/* Adds the operands' buffers to the step and sets offset[i] to the offset of
- * operand i.  Sets `value` and returns a mask as values_fill() does. */
+/* Adds the operands' buffers to the step.  The offset of operand i is element i
+ * of an array at position `at` of the parameters.  Sets `value` and returns a
+ * mask as values_fill() does. */
 static uint32_t operands_fill(struct kernel_step *step,
                               const struct op_request *request, uint64_t *value,
-                              uint64_t *offset)
+                              uint32_t at)
 {
-    step_add_operands(step, request);
-    for (uint32_t i = 0; i <= request->input_count; i++)
-        if (operand(request, i) != NULL)
-            offset[i] = element_offset(operand(request, i));
+    uint32_t positions[TANDEM_MAX_OPERANDS + 1];
+    for (uint32_t i = 0; i <= request->input_count; i++) {
+        uint64_t offset = operand(request, i) != NULL
+                              ? element_offset(operand(request, i))
+                              : 0;
+        positions[i] = at + i * (uint32_t)sizeof(offset);
+        memcpy(step->params + positions[i], &offset, sizeof(offset));
+    }
+    step_add_operands(step, request, positions);
     return values_fill(value, request);
 }
 
-/* Returns the position of the tensor's first element in its cache line. */
-static uint32_t line_misalignment(const struct tandem_tensor_desc *tensor)
+/* Sets the parameter at position `at` to the position of the output's first
+ * element in its cache line, and the number of work-items to that for groups of
+ * four elements which start at cache lines. */
+static void lines_align(struct kernel_step *step,
+                        const struct op_request *request, uint64_t elements,
+                        uint32_t at)
 {
-    uint64_t bytes = tensor->byte_offset + buffer_misalignment(tensor->buffer);
-    return (uint32_t)(bytes % CACHE_LINE_BYTES /
-                      TANDEM_DTYPE_BYTES(tensor->dtype));
+    const struct tandem_tensor_desc *output = request->outputs[0];
+    uint32_t bytes = TANDEM_DTYPE_BYTES(output->dtype);
+    uint32_t line = CACHE_LINE_BYTES / bytes;
+    bool is_aligned = (slot_alignment(output->buffer) | output->byte_offset) %
+                          CACHE_LINE_BYTES ==
+                      0;
+    step_add_patch(step, PATCH_MISALIGNMENT, output, at, line, 0);
+    step_set_items(step, div_ceil(elements + (is_aligned ? 0 : line - 1), 4));
 }
 
 static void plan_contiguous(struct launch_plan *plan,
@@ -261,10 +276,14 @@ static void plan_contiguous(struct launch_plan *plan,
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct contiguous_params *out = (struct contiguous_params *)step->params;
     out->elements = (uint64_t)elements;
-    out->immediate = operands_fill(step, request, out->value, out->offset);
+    out->immediate = operands_fill(step, request, out->value,
+                                   AT(contiguous_params, offset[0]));
     out->broadcast = broadcast;
-    out->misalignment = vec4 ? 0 : line_misalignment(output);
-    step_set_items(step, div_ceil(out->elements + out->misalignment, 4));
+    if (vec4)
+        step_set_items(step, div_ceil(out->elements, 4));
+    else
+        lines_align(step, request, out->elements,
+                    AT(contiguous_params, misalignment));
 }
 
 /* Returns true if every operand i is a scalar, is aligned to vec4 along
@@ -367,7 +386,8 @@ static void plan_transposed(struct launch_plan *plan,
     key.transposed_inputs = (uint8_t)inputs;
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct transposed_params *out = (struct transposed_params *)step->params;
-    out->immediate = operands_fill(step, request, out->value, out->offset);
+    out->immediate = operands_fill(step, request, out->value,
+                                   AT(transposed_params, offset[0]));
     out->broadcast = broadcast;
     transposed_fill(out, space, axis, vec4 ? vec4_side : TILE_SIDE);
     step->groups = out->tiles_per_plane * (uint64_t)space->elements;
@@ -391,18 +411,21 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
                                    needs_64bit_offset(space), vec4);
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct strided_params *out = (struct strided_params *)step->params;
-    out->immediate = operands_fill(step, request, out->value, out->offset);
+    out->immediate =
+        operands_fill(step, request, out->value, AT(strided_params, offset[0]));
     out->broadcast = broadcast;
-    if (!vec4 && space_contiguous(space, 0))
-        out->misalignment = line_misalignment(request->outputs[0]);
+    bool fills_lines = !vec4 && space_contiguous(space, 0);
     if (vec4)
         space_to_vec4(space);
     out->items = (uint64_t)space->elements;
     out->rank = fast_divmod_fill(&out->space, space);
     for (uint32_t i = 0; i < space->operands; i++)
         strides_fill(out->strides + i * MAX_AXES, space, i);
-    step_set_items(step, vec4 ? out->items
-                              : div_ceil(out->items + out->misalignment, 4));
+    if (fills_lines)
+        lines_align(step, request, out->items,
+                    AT(strided_params, misalignment));
+    else
+        step_set_items(step, vec4 ? out->items : div_ceil(out->items, 4));
 }
 
 static void plan_elementwise(struct launch_plan *plan,

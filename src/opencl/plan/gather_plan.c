@@ -48,7 +48,10 @@ static void plan_gather(struct launch_plan *plan,
                                              kernel_type_of(indices->dtype)}};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct gather_params *out = (struct gather_params *)step->params;
-    step_add_operands(step, request);
+    step_add_operands(step, request,
+                      (const uint32_t[]){AT(gather_params, target_offset),
+                                         AT(gather_params, data_offset),
+                                         AT(gather_params, index_offset)});
     uint32_t inner = space.rank - 1;
     out->is_vec4 = space.shape[inner] % 4 == 0 &&
                    axis_is_vec4(&space, 0, inner, target) &&

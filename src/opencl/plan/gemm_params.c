@@ -6,7 +6,6 @@
 
 #include "common/argument_check.h"
 #include "common/operator_table.h"
-#include "opencl/objects.h"
 
 struct gemm_operand operand_of(const struct tandem_gemm *gemm,
                                enum operand_id id)
@@ -24,7 +23,7 @@ struct gemm_operand operand_of(const struct tandem_gemm *gemm,
 bool matrix_is_aligned(const struct tandem_matrix *matrix, uint32_t dtype,
                        int64_t batch, uint32_t elements)
 {
-    uint64_t offset = matrix->byte_offset + buffer_misalignment(matrix->buffer);
+    uint64_t offset = matrix->byte_offset | slot_alignment(matrix->buffer);
     return offset % (elements * TANDEM_DTYPE_BYTES(dtype)) == 0 &&
            matrix->ld % elements == 0 &&
            (batch == 1 || matrix->batch_stride % elements == 0);
@@ -173,57 +172,68 @@ static uint64_t matrix_end(const struct tandem_matrix *matrix, uint64_t lines,
     return bytes < 0x1p60 ? matrix->byte_offset + (uint64_t)bytes : UINT64_MAX;
 }
 
+/* Adds an argument whose bytes end at `end`. */
+static void step_add_matrix(struct kernel_step *step,
+                            const struct tandem_buffer *buffer, uint32_t dtype,
+                            uint64_t end, bool written, uint32_t at)
+{
+    const struct tandem_tensor_desc tensor = {
+        .buffer = (struct tandem_buffer *)buffer, .dtype = dtype};
+    step_add_slot(step, buffer_slot(buffer), 0, end, written);
+    if (at != NO_OFFSET)
+        step_patch_offset(step, &tensor, at);
+}
+
 void step_add_gemm_operand(struct kernel_step *step,
                            const struct tandem_gemm *gemm,
-                           struct gemm_operand operand)
+                           struct gemm_operand operand, uint32_t at)
 {
     const struct tandem_matrix *matrix = operand.matrix;
     uint64_t rows = (uint64_t)operand.rows, k = (uint64_t)gemm->k;
-    if (matrix->buffer == TEMP_BUFFER)
-        step_add_temp(step, false);
-    else if (matrix->buffer != NULL && matrix->buffer->internal)
+    uint32_t slot = buffer_slot(matrix->buffer);
+    if (slot == SLOT_TEMP || slot == SLOT_PACKED_A || slot == SLOT_PACKED_B)
         /* A packed copy, whose layout the GEMM does not describe. */
-        step_add_buffer(step, matrix->buffer, matrix->buffer->bytes, false);
+        step_add_slot(step, slot, 0, 0, false);
     else
-        step_add_buffer(step, matrix->buffer,
+        step_add_matrix(step, matrix->buffer, gemm->dtype,
                         matrix_end(matrix, operand.is_mn_major ? k : rows,
                                    operand.is_mn_major ? rows : k,
                                    operand.batches, gemm->dtype),
-                        false);
+                        false, at);
 }
 
 void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
-                     bool written)
+                     bool written, uint32_t at)
 {
-    step_add_buffer(step, gemm->c.buffer,
+    uint32_t dtype = gemm_c_dtype(gemm);
+    step_add_matrix(step, gemm->c.buffer, dtype,
                     matrix_end(&gemm->c, (uint64_t)gemm->m, (uint64_t)gemm->n,
-                               (uint64_t)gemm->batch, gemm_c_dtype(gemm)),
-                    written);
+                               (uint64_t)gemm->batch, dtype),
+                    written, at);
 }
 
 void step_add_gemm_bias(struct kernel_step *step,
-                        const struct tandem_gemm *gemm)
+                        const struct tandem_gemm *gemm, uint32_t at)
 {
+    uint32_t dtype = gemm_c_dtype(gemm);
     int64_t elements =
         gemm->bias_kind == TANDEM_BIAS_PER_ROW ? gemm->m : gemm->n;
     if (gemm->bias_kind == TANDEM_BIAS_NONE)
-        step_add_gemm_c(step, gemm, false);
+        step_add_gemm_c(step, gemm, false, NO_OFFSET);
     else
-        step_add_buffer(step, gemm->bias,
+        step_add_matrix(step, gemm->bias, dtype,
                         gemm->bias_byte_offset +
-                            (uint64_t)elements *
-                                TANDEM_DTYPE_BYTES(gemm_c_dtype(gemm)),
-                        false);
+                            (uint64_t)elements * TANDEM_DTYPE_BYTES(dtype),
+                        false, at);
 }
 
-void step_add_gemm_old(struct kernel_step *step,
-                       const struct tandem_gemm *gemm,
+void step_add_gemm_old(struct kernel_step *step, const struct tandem_gemm *gemm,
                        const struct tandem_tensor_desc *old)
 {
     if (old != NULL)
-        step_add_tensor(step, old, false);
+        step_add_tensor(step, old, false, AT(gemm_params, old_offset));
     else
-        step_add_gemm_c(step, gemm, false);
+        step_add_gemm_c(step, gemm, false, AT(gemm_params, old_offset));
 }
 
 /* ---- fixup of split k ---- */
@@ -272,9 +282,9 @@ void plan_split_k_fixup(struct launch_plan *plan,
     gemm_key_set_activation(&key, gemm);
     struct kernel_step *step = plan_add_step(plan, &key, from);
     ((struct gemm_params *)step->params)->lanes_log2 = lanes_log2;
-    step_add_gemm_c(step, gemm, true);
+    step_add_gemm_c(step, gemm, true, AT(gemm_params, c_offset));
     step_add_temp(step, false);
-    step_add_gemm_bias(step, gemm);
+    step_add_gemm_bias(step, gemm, AT(gemm_params, bias_offset));
     step_add_gemm_old(step, gemm, old);
     step_set_items(step, items);
 }

@@ -69,16 +69,18 @@ define_number_fn define_vector;
 /* The macro for the epilogue. */
 #define EPILOGUE_DEFINES DEFINE_TEXT("ACTIVATION", define_activation, 0)
 
-/* Add an argument to a step.  Without a bias, the argument for the bias is `c`
- * as a placeholder, because it must be a valid buffer. */
+/* Add an argument to a step, whose offset is at position `at` of the
+ * parameters.  Without a bias, the argument for the bias is `c` as a
+ * placeholder, because it must be a valid buffer. */
 void step_add_gemm_operand(struct kernel_step *step,
                            const struct tandem_gemm *gemm,
-                           struct gemm_operand operand);
+                           struct gemm_operand operand, uint32_t at);
 void step_add_gemm_c(struct kernel_step *step, const struct tandem_gemm *gemm,
-                     bool written);
+                     bool written, uint32_t at);
 void step_add_gemm_bias(struct kernel_step *step,
-                        const struct tandem_gemm *gemm);
-/* Without `old`, the argument is `c`. */
+                        const struct tandem_gemm *gemm, uint32_t at);
+/* Without `old`, the argument is `c`.  The offset is that of struct
+ * gemm_params. */
 void step_add_gemm_old(struct kernel_step *step, const struct tandem_gemm *gemm,
                        const struct tandem_tensor_desc *old);
 /* Plans the kernel that adds partial sums and applies bias and activation.

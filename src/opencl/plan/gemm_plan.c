@@ -225,7 +225,7 @@ static void step_add_temp_or_c(struct kernel_step *step,
     if (is_temp)
         step_add_temp(step, written);
     else
-        step_add_gemm_c(step, gemm, written);
+        step_add_gemm_c(step, gemm, written, NO_OFFSET);
 }
 
 /* Adds a step.  With patches, changes its key to that of the kernel for
@@ -273,14 +273,17 @@ static void plan_tiles(struct launch_plan *plan, const struct tandem_gemm *gemm,
         gemm_key_set_activation(&key, gemm);
     struct kernel_step *step =
         tiles_step_add(plan, gemm, &key, params, patches);
-    step_add_gemm_c(step, gemm, writes_c);
+    step_add_gemm_c(step, gemm, writes_c, AT(gemm_params, c_offset));
     step_add_temp_or_c(step, gemm, uses_temp, uses_temp);
-    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
+    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A),
+                          AT(gemm_params, a_offset));
     if (patches != NULL)
-        step_add_tensor(step, patches->tensor, false);
+        step_add_tensor(step, patches->tensor, false,
+                        AT(gemm_params, b_offset));
     else
-        step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
-    step_add_gemm_bias(step, gemm);
+        step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B),
+                              AT(gemm_params, b_offset));
+    step_add_gemm_bias(step, gemm, AT(gemm_params, bias_offset));
     step_add_temp_or_c(step, gemm, has_flags, has_flags && !recomputes);
     step_add_gemm_old(step, gemm, writes_c ? sources->old : NULL);
     step->groups = total_groups(params);

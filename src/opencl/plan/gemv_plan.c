@@ -229,14 +229,16 @@ void plan_gemv(struct launch_plan *plan, const struct tandem_gemm *gemm,
     if (!split)
         gemm_key_set_activation(&key, gemm);
     struct kernel_step *step = plan_add_step(plan, &key, &params);
-    step_add_gemm_c(step, gemm, !split);
+    step_add_gemm_c(step, gemm, !split, AT(gemm_params, c_offset));
     if (split)
         step_add_temp(step, true);
     else
-        step_add_gemm_c(step, gemm, false);
-    step_add_gemm_operand(step, gemm, operands.matrix);
-    step_add_gemm_operand(step, gemm, operands.vectors);
-    step_add_gemm_bias(step, gemm);
+        step_add_gemm_c(step, gemm, false, NO_OFFSET);
+    step_add_gemm_operand(step, gemm, operands.matrix,
+                          AT(gemm_params, a_offset));
+    step_add_gemm_operand(step, gemm, operands.vectors,
+                          AT(gemm_params, b_offset));
+    step_add_gemm_bias(step, gemm, AT(gemm_params, bias_offset));
     step_add_gemm_old(step, gemm, split ? NULL : old);
     step->groups = tiling.groups * params.splits;
     if (split)

@@ -39,18 +39,20 @@ static void plan_one_hot(struct launch_plan *plan,
     int64_t axis = request->op->ints[0];
     axis += axis < 0 ? target->rank : 0;
     positions[axis] = 1;
-    tensor_insert_axis(&repeated, indices, (uint32_t)axis,
-                       target->shape[axis]);
+    tensor_insert_axis(&repeated, indices, (uint32_t)axis, target->shape[axis]);
     space_with_positions(&space, target, &repeated, positions);
-    const struct kernel_key key = {
-        .kernel = &kernel_one_hot,
-        .group_log2 = request->group_log2,
-        .index_64bit = needs_64bit_index(&space),
-        .types = {kernel_bits_type(target->dtype),
-                  kernel_type_of(indices->dtype)}};
+    const struct kernel_key key = {.kernel = &kernel_one_hot,
+                                   .group_log2 = request->group_log2,
+                                   .index_64bit = needs_64bit_index(&space),
+                                   .types = {kernel_bits_type(target->dtype),
+                                             kernel_type_of(indices->dtype)}};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct one_hot_params *out = (struct one_hot_params *)step->params;
-    step_add_operands(step, request);
+    step_add_operands(step, request,
+                      (const uint32_t[]){AT(one_hot_params, target_offset),
+                                         AT(one_hot_params, index_offset),
+                                         AT(one_hot_params, off_offset)});
+    step_patch_offset(step, values, AT(one_hot_params, on_offset));
     out->items = (uint64_t)space.elements;
     out->target_offset = element_offset(target);
     out->index_offset = element_offset(indices);
@@ -68,11 +70,11 @@ static void plan_range(struct launch_plan *plan,
                        const struct op_request *request)
 {
     const struct tandem_tensor_desc *target = request->outputs[0];
-    const struct kernel_key key = {
-        .kernel = &kernel_range,
-        .group_log2 = request->group_log2,
-        .index_64bit = target->shape[0] > MAX_32BIT_INDEX,
-        .types = {kernel_type_of(target->dtype)}};
+    const struct kernel_key key = {.kernel = &kernel_range,
+                                   .group_log2 = request->group_log2,
+                                   .index_64bit =
+                                       target->shape[0] > MAX_32BIT_INDEX,
+                                   .types = {kernel_type_of(target->dtype)}};
     const struct range_params params = {
         .items = (uint64_t)target->shape[0],
         .target_offset = element_offset(target),
@@ -82,7 +84,8 @@ static void plan_range(struct launch_plan *plan,
         .float_start = attribute_f32(request->op->floats[0]),
         .float_delta = attribute_f32(request->op->floats[1])};
     struct kernel_step *step = plan_add_step(plan, &key, &params);
-    step_add_operands(step, request);
+    step_add_operands(step, request,
+                      (const uint32_t[]){AT(range_params, target_offset)});
     step_set_items(step, params.items);
 }
 
@@ -102,7 +105,9 @@ static void plan_trilu(struct launch_plan *plan,
                                    .types = {kernel_bits_type(target->dtype)}};
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct trilu_params *out = (struct trilu_params *)step->params;
-    step_add_operands(step, request);
+    step_add_operands(step, request,
+                      (const uint32_t[]){AT(trilu_params, target_offset),
+                                         AT(trilu_params, source_offset)});
     out->items = (uint64_t)space.elements;
     out->target_offset = element_offset(target);
     out->source_offset = element_offset(source);

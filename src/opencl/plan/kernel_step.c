@@ -5,9 +5,6 @@
 #include <string.h>
 
 #include "common/tensor_extent.h"
-#include "opencl/objects.h"
-
-struct tandem_buffer plan_temp_buffer, plan_counter_buffer;
 
 /* For a divisor d, sets the multiplier m and the shift s so that n / d =
  * (mulhi(n, m) + n) >> s for n < 2^31 (Granlund and Montgomery, "Division by
@@ -54,6 +51,7 @@ struct kernel_step *plan_add_step(struct launch_plan *plan,
     step->groups = 0;
     step->buffer_count = 0;
     step->written = 0;
+    step->patch_count = 0;
     step->param_bytes = key->kernel != NULL ? key->kernel->param_bytes : 0;
     if (params != NULL)
         memcpy(step->params, params, step->param_bytes);
@@ -62,41 +60,97 @@ struct kernel_step *plan_add_step(struct launch_plan *plan,
     return step;
 }
 
-void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
-                     uint64_t bytes, bool written)
+void step_add_slot(struct kernel_step *step, uint32_t slot, uint64_t before,
+                   uint64_t after, bool written)
 {
     uint32_t i = step->buffer_count;
     if (i < MAX_STEP_BUFFERS) {
         step->written |= (uint32_t)written << i;
-        step->buffer_bytes[i] = bytes;
-        step->buffers[i] = buffer;
+        step->bytes_before[i] = before;
+        step->bytes_after[i] = after;
+        step->slots[i] = (uint8_t)slot;
     }
     step->buffer_count = min_u32(i + 1, MAX_STEP_BUFFERS + 1);
 }
 
 void step_add_tensor(struct kernel_step *step,
-                     const struct tandem_tensor_desc *tensor, bool written)
+                     const struct tandem_tensor_desc *tensor, bool written,
+                     uint32_t at)
 {
-    uint64_t first, end;
-    if (!tensor_extent(tensor, &first, &end))
-        end = UINT64_MAX;
-    step_add_buffer(step, tensor->buffer, end, written);
+    /* Negative strides reach before the start, and a buffer begins at 0. */
+    const uint64_t start = UINT64_MAX / 4;
+    struct tandem_tensor_desc moved = *tensor;
+    uint64_t first, end, before = 0, after = UINT64_MAX;
+    moved.byte_offset += start;
+    if (tensor_extent(&moved, &first, &end)) {
+        before = first < start ? start - first : 0;
+        after = end > start ? end - start : 0;
+    }
+    step_add_slot(step, buffer_slot(tensor->buffer), before, after, written);
+    if (at != NO_OFFSET)
+        step_patch_offset(step, tensor, at);
 }
 
 void step_add_temp(struct kernel_step *step, bool written)
 {
-    step_add_buffer(step, TEMP_BUFFER, 0, written);
+    step_add_slot(step, SLOT_TEMP, 0, 0, written);
 }
 
 void step_add_operands(struct kernel_step *step,
-                       const struct op_request *request)
+                       const struct op_request *request, const uint32_t *at)
 {
     const struct tandem_tensor_desc *output = request->outputs[0];
-    step_add_tensor(step, output, true);
-    for (uint32_t i = 0; i < request->input_count; i++)
-        step_add_tensor(
-            step, request->inputs[i] != NULL ? request->inputs[i] : output,
-            false);
+    step_add_tensor(step, output, true, at[0]);
+    for (uint32_t i = 0; i < request->input_count; i++) {
+        const struct tandem_tensor_desc *input = request->inputs[i];
+        step_add_tensor(step, input != NULL ? input : output, false,
+                        input != NULL ? at[i + 1] : NO_OFFSET);
+    }
+}
+
+void step_add_patch(struct kernel_step *step, enum patch_kind kind,
+                    const struct tandem_tensor_desc *tensor, uint32_t at,
+                    uint32_t modulus, uint32_t shift)
+{
+    if (step->patch_count < MAX_STEP_PATCHES)
+        step->patches[step->patch_count] = (struct patch){
+            .kind = (uint8_t)kind,
+            .slot = (uint8_t)buffer_slot(tensor->buffer),
+            .element_bytes = (uint8_t)TANDEM_DTYPE_BYTES(tensor->dtype),
+            .shift = (uint8_t)shift,
+            .at = (uint16_t)at,
+            .modulus = (uint16_t)modulus};
+    step->patch_count = min_u32(step->patch_count + 1, MAX_STEP_PATCHES + 1);
+}
+
+void step_patch_offset(struct kernel_step *step,
+                       const struct tandem_tensor_desc *tensor, uint32_t at)
+{
+    step_add_patch(step, PATCH_OFFSET, tensor, at, 0, 0);
+}
+
+void step_params_patch(unsigned char *out, const struct kernel_step *step,
+                       const struct slot_address *addresses)
+{
+    memcpy(out, step->params, step->param_bytes);
+    for (uint32_t i = 0; i < step->patch_count; i++) {
+        const struct patch *patch = &step->patches[i];
+        const struct slot_address *address = &addresses[patch->slot];
+        uint64_t offset, bytes = address->misalignment;
+        uint32_t bits;
+        if (patch->kind == PATCH_OFFSET) {
+            memcpy(&offset, out + patch->at, sizeof(offset));
+            offset += address->byte_offset / patch->element_bytes;
+            memcpy(out + patch->at, &offset, sizeof(offset));
+            continue;
+        }
+        if (patch->kind == PATCH_MISALIGNMENT)
+            bytes += address->byte_offset;
+        memcpy(&bits, out + patch->at, sizeof(bits));
+        bits |= (uint32_t)(bytes / patch->element_bytes % patch->modulus)
+                << patch->shift;
+        memcpy(out + patch->at, &bits, sizeof(bits));
+    }
 }
 
 void step_set_items(struct kernel_step *step, uint64_t items)
@@ -112,15 +166,9 @@ uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
     return offset;
 }
 
-uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor)
-{
-    return buffer_misalignment(tensor->buffer) /
-           TANDEM_DTYPE_BYTES(tensor->dtype);
-}
-
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor)
 {
-    uint64_t offset = tensor->byte_offset + buffer_misalignment(tensor->buffer);
+    uint64_t offset = tensor->byte_offset | slot_alignment(tensor->buffer);
     return offset % (4u * TANDEM_DTYPE_BYTES(tensor->dtype)) == 0;
 }
 

@@ -27,18 +27,43 @@ void strides_fill(int64_t *out, const struct iteration_space *space,
 struct kernel_step *plan_add_step(struct launch_plan *plan,
                                   const struct kernel_key *key,
                                   const void *params);
-/* Adds an argument.  The kernel accesses at most the first `bytes` bytes of the
- * buffer. */
-void step_add_buffer(struct kernel_step *step, struct tandem_buffer *buffer,
-                     uint64_t bytes, bool written);
+/* The position of a member of a parameter struct, for `at` below. */
+#define AT(params, member) ((uint32_t)offsetof(struct params, member))
+/* The kernel gets no offset of this argument, or does not use it. */
+#define NO_OFFSET UINT32_MAX
+/* Adds an argument.  The kernel accesses at most `before` bytes before the
+ * start of the operand, and `after` bytes from there on. */
+void step_add_slot(struct kernel_step *step, uint32_t slot, uint64_t before,
+                   uint64_t after, bool written);
+/* Adds an argument and the patch of its offset, a uint64_t at position `at` of
+ * the parameters.  The planner sets this parameter to element_offset(). */
 void step_add_tensor(struct kernel_step *step,
-                     const struct tandem_tensor_desc *tensor, bool written);
+                     const struct tandem_tensor_desc *tensor, bool written,
+                     uint32_t at);
 void step_add_temp(struct kernel_step *step, bool written);
-/* Adds the buffers of the first output and of all inputs.  If an input is NULL
- * (a scalar), adds the output's buffer as a placeholder, because the argument
- * must be a valid buffer; the kernel does not read it. */
+/* Adds the buffers of the first output and of all inputs, whose offsets are at
+ * at[0], at[1], ...  If an input is NULL (a scalar), adds the output's buffer
+ * as a placeholder, because the argument must be a valid buffer; the kernel
+ * does not read it. */
 void step_add_operands(struct kernel_step *step,
-                       const struct op_request *request);
+                       const struct op_request *request, const uint32_t *at);
+/* Adds a patch of a further offset. */
+void step_patch_offset(struct kernel_step *step,
+                       const struct tandem_tensor_desc *tensor, uint32_t at);
+void step_add_patch(struct kernel_step *step, enum patch_kind kind,
+                    const struct tandem_tensor_desc *tensor, uint32_t at,
+                    uint32_t modulus, uint32_t shift);
+
+/* Where the operand of a slot starts: the offset in its buffer, and the number
+ * of bytes from a 64-byte boundary to the buffer. */
+struct slot_address {
+    uint64_t byte_offset;
+    uint32_t misalignment;
+};
+/* Copies the parameters of the step to `out`, which has room for
+ * MAX_PARAM_BYTES, and applies the patches.  `addresses` is indexed by slot. */
+void step_params_patch(unsigned char *out, const struct kernel_step *step,
+                       const struct slot_address *addresses);
 /* Sets the number of work-groups to the minimum for `items` work-items. */
 void step_set_items(struct kernel_step *step, uint64_t items);
 
@@ -46,13 +71,14 @@ void step_set_items(struct kernel_step *step, uint64_t items);
 uint64_t plan_reserve_temp(struct launch_plan *plan, uint64_t bytes,
                            uint64_t alignment);
 
-/* Returns the offset of a tensor's first element in its buffer, in elements. */
+/* Returns the offset of a tensor's first element in its operand, in elements.
+ * It is negative, modulo 2^64, for some views of an operand with negative
+ * strides. */
 static inline uint64_t element_offset(const struct tandem_tensor_desc *tensor)
 {
-    return tensor->byte_offset / TANDEM_DTYPE_BYTES(tensor->dtype);
+    int64_t bytes = TANDEM_DTYPE_BYTES(tensor->dtype);
+    return (uint64_t)((int64_t)tensor->byte_offset / bytes);
 }
-/* Returns the number of elements from a 64-byte boundary to the buffer. */
-uint32_t misalignment_elements(const struct tandem_tensor_desc *tensor);
 /* Returns true if an aligned vec4 load can read the tensor's first elements. */
 bool tensor_is_vec4_aligned(const struct tandem_tensor_desc *tensor);
 /* Returns true if aligned vec4 loads can read all rows of the operand, provided

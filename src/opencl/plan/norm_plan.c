@@ -87,8 +87,6 @@ static void params_fill(struct norm_params *out, const struct norm_spaces *by,
 {
     out->by.rows = (uint64_t)by->kept.elements;
     out->by.count = (uint64_t)by->reduced.elements;
-    out->by.misalignments =
-        rows_misalignments(request->inputs[0], request->outputs[0]);
     out->epsilon = epsilon_f32(request->op->floats[0]);
     out->out_offset = element_offset(request->outputs[0]);
     out->in_offset = element_offset(request->inputs[0]);
@@ -112,8 +110,13 @@ static void plan_rows(struct launch_plan *plan,
                       const struct op_request *request,
                       const struct norm_spaces *by, struct norm_params *params)
 {
-    static const struct row_kernels kernels = {&single_pass, &partial_pass,
-                                               &final_pass, 4};
+    static const struct row_kernels kernels = {
+        &single_pass,
+        &partial_pass,
+        &final_pass,
+        4,
+        {AT(norm_params, out_offset), AT(norm_params, in_offset),
+         AT(norm_params, scale_offset), AT(norm_params, bias_offset)}};
     bool one_axis = has_one_axis(by, request);
     params_fill(params, by, request);
     struct op_request grouped = *request;

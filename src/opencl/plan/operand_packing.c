@@ -136,7 +136,11 @@ void plan_operand_packing(struct launch_plan *plan,
                                    .index_64bit = items > MAX_32BIT_INDEX};
     struct kernel_step *step = plan_add_step(plan, &key, &params);
     step_add_temp(step, true);
-    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
-    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++)
+        step_add_gemm_operand(step, gemm, operand_of(gemm, id),
+                              params.batches[id] != 0
+                                  ? AT(pad_params, from[0]) +
+                                        id * (uint32_t)sizeof(uint64_t)
+                                  : NO_OFFSET);
     step_set_items(step, items);
 }

@@ -58,7 +58,9 @@ static void operands_fill(struct kernel_step *step,
         const struct tandem_tensor_desc *tensor =
             output ? request->outputs[i]
                    : request->inputs[i - request->output_count];
-        step_add_tensor(step, tensor, output);
+        step_add_tensor(step, tensor, output,
+                        AT(optimizer_params, offset[0]) +
+                            i * (uint32_t)sizeof(out->offset[0]));
         out->offset[i] = element_offset(tensor);
         strides_fill(out->strides + i * MAX_AXES, space, i);
         contiguous = contiguous && space_contiguous(space, i);

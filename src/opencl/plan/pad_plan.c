@@ -25,11 +25,13 @@ static void plan_pad(struct launch_plan *plan, const struct op_request *request)
     key.index_64bit = needs_64bit_index(space);
     for (uint32_t i = 0; i < space->rank; i++)
         key.index_64bit |= by.length[i] > MAX_32BIT_INDEX / 2;
-    key.vec4 = space->shape[inner] % 4 == 0 &&
-               axis_is_vec4(space, 0, inner, target);
+    key.vec4 =
+        space->shape[inner] % 4 == 0 && axis_is_vec4(space, 0, inner, target);
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct pad_params *out = (struct pad_params *)step->params;
-    step_add_operands(step, request);
+    step_add_operands(step, request,
+                      (const uint32_t[]){AT(pad_params, target_offset),
+                                         AT(pad_params, source_offset)});
     out->mode = (uint32_t)by.mode;
     if (by.mode == PAD_CONSTANT)
         out->value_bits = pad_value_bits(request->op, target->dtype);
@@ -38,8 +40,7 @@ static void plan_pad(struct launch_plan *plan, const struct op_request *request)
     struct tandem_tensor_desc kept = *source;
     kept.byte_offset +=
         (uint64_t)(by.input_offset * (int64_t)TANDEM_DTYPE_BYTES(kept.dtype));
-    out->source_is_vec4 = key.vec4 &&
-                          by.length[inner] == space->shape[inner] &&
+    out->source_is_vec4 = key.vec4 && by.length[inner] == space->shape[inner] &&
                           axis_is_vec4(space, 1, inner, &kept);
     for (uint32_t i = 0; i <= inner; i++) {
         out->begin[i] = by.begin[inner - i];

@@ -25,13 +25,16 @@ enum tandem_status launch_plan_check(const struct launch_plan *plan)
 {
     bool is_overfull = plan->is_overfull;
     for (uint32_t i = 0; i < plan->step_count; i++)
-        is_overfull =
-            is_overfull || plan->step[i].buffer_count > MAX_STEP_BUFFERS;
+        is_overfull = is_overfull ||
+                      plan->step[i].buffer_count > MAX_STEP_BUFFERS ||
+                      plan->step[i].patch_count > MAX_STEP_PATCHES;
     return is_overfull
                ? last_error_set(TANDEM_FAILED,
                                 "a launch plan has more than %u kernels, or a "
-                                "kernel with more than %u buffers",
-                                MAX_PLAN_STEPS, MAX_STEP_BUFFERS)
+                                "kernel with more than %u buffers or %u "
+                                "patches",
+                                MAX_PLAN_STEPS, MAX_STEP_BUFFERS,
+                                MAX_STEP_PATCHES)
                : TANDEM_OK;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launch plans: the kernels that one call of an operator enqueues, with their
- * buffers, parameters and sizes.  The functions that make plans are pure: they
- * call no driver, and any thread may call them. */
+/* Launch plans: the kernels that calls of an operator enqueue, with their
+ * parameters and sizes.  A plan contains no memory: it names buffers by slots,
+ * and it lists the parameters that depend on the operands' addresses.  The
+ * functions that make plans are pure: they call no driver, and any thread may
+ * call them. */
 #ifndef TANDEM_OPENCL_PLAN_PLAN_H
 #define TANDEM_OPENCL_PLAN_PLAN_H
 
@@ -16,7 +18,61 @@ struct gemm_selector;
 struct platform_device;
 struct tandem_device;
 
+/* What a buffer of a plan is.  The launch knows the buffers and where operands
+ * start in them. */
+enum slot {
+    SLOT_TEMP = 1, /* the temporary buffer of the plan */
+    SLOT_COUNTERS, /* the arrival counters of the stream */
+    /* Packed copies of GEMM operands; see operand_packing.h. */
+    SLOT_PACKED_A,
+    SLOT_PACKED_B,
+    /* Output i is SLOT_OUTPUT + i, and input i is SLOT_INPUT + i.  The inputs
+     * of a GEMM are a, b and the bias. */
+    SLOT_OUTPUT,
+    SLOT_INPUT = SLOT_OUTPUT + TANDEM_MAX_OPERANDS,
+    SLOT_COUNT = SLOT_INPUT + TANDEM_MAX_OPERANDS
+};
+
+/* In plans, `buffer` of a tensor or matrix is not memory but a slot and the
+ * alignment of the operand's first element: a power of two up to
+ * MAX_SLOT_ALIGNMENT bytes.  byte_offset is that from the operand's start, 0
+ * for a whole operand. */
+#define MAX_SLOT_ALIGNMENT 128u
+static inline struct tandem_buffer *slot_buffer(uint32_t slot,
+                                                uint32_t alignment)
+{
+    return (struct tandem_buffer *)(uintptr_t)(slot | alignment << 8);
+}
+static inline uint32_t buffer_slot(const struct tandem_buffer *buffer)
+{
+    return (uint32_t)(uintptr_t)buffer & 0xffu;
+}
+static inline uint32_t slot_alignment(const struct tandem_buffer *buffer)
+{
+    return (uint32_t)(uintptr_t)buffer >> 8;
+}
+#define TEMP_BUFFER slot_buffer(SLOT_TEMP, MAX_SLOT_ALIGNMENT)
+
+/* A parameter that depends on the address of an operand. */
+enum patch_kind {
+    /* uint64_t: add the number of elements from the start of the buffer to that
+     * of the operand. */
+    PATCH_OFFSET,
+    /* uint32_t: set bits from `shift` on to the number of elements, modulo
+     * `modulus`, from a 64-byte boundary to the start of the buffer. */
+    PATCH_BUFFER_MISALIGNMENT,
+    /* uint32_t: set to the number of elements, modulo `modulus`, from a
+     * boundary of that many elements to the start of the operand. */
+    PATCH_MISALIGNMENT
+};
+struct patch {
+    uint8_t kind, slot, element_bytes, shift;
+    uint16_t at; /* position in the parameters, in bytes */
+    uint16_t modulus;
+};
+
 #define MAX_STEP_BUFFERS 9u
+#define MAX_STEP_PATCHES 18u
 #define MAX_PLAN_STEPS 8u
 /* Number of arrival counters per stream.  A kernel counts its finished
  * work-groups in these uints, which are 0 before and after every kernel. */
@@ -26,25 +82,21 @@ struct tandem_device;
 struct kernel_step {
     struct kernel_key key;
     uint64_t groups; /* number of work-groups */
-    /* Buffer arguments of the kernel, in order: a buffer, TEMP_BUFFER,
-     * COUNTER_BUFFER, or NULL if the caller asks for a plan without having
-     * memory.  Bit i of `written` is set if the kernel writes buffer i. */
-    struct tandem_buffer *buffers[MAX_STEP_BUFFERS];
-    /* Number of bytes, from the start of the buffer, that the kernel can
-     * access.  0 for TEMP_BUFFER and COUNTER_BUFFER. */
-    uint64_t buffer_bytes[MAX_STEP_BUFFERS];
+    /* Buffer arguments of the kernel, in order: enum slot.  Bit i of `written`
+     * is set if the kernel writes buffer i. */
+    uint8_t slots[MAX_STEP_BUFFERS];
+    /* Number of bytes before and after the start of the operand that the kernel
+     * can access.  0 for slots that are not operands. */
+    uint64_t bytes_before[MAX_STEP_BUFFERS], bytes_after[MAX_STEP_BUFFERS];
     uint32_t buffer_count, written;
+    struct patch patches[MAX_STEP_PATCHES];
+    uint32_t patch_count;
     uint32_t param_bytes;
-    /* Offsets and size in bytes of a copy from buffers[1] to buffers[0]. */
+    /* Offsets in the operands, and size, in bytes, of a copy from slots[1] to
+     * slots[0]. */
     uint64_t target_offset, source_offset, bytes;
     _Alignas(8) unsigned char params[MAX_PARAM_BYTES];
 };
-
-/* Stand for the temporary buffer of the plan and for the arrival counters of
- * the stream.  The launch code replaces them. */
-extern struct tandem_buffer plan_temp_buffer, plan_counter_buffer;
-#define TEMP_BUFFER (&plan_temp_buffer)
-#define COUNTER_BUFFER (&plan_counter_buffer)
 
 struct launch_plan {
     uint32_t step_count; /* 0 if there is nothing to do */
@@ -68,11 +120,12 @@ static inline void launch_plan_clear(struct launch_plan *plan)
     plan->uses_attention_mma = false;
     plan->temp_bytes = 0;
 }
-/* Returns FAILED if a planner added more steps, or more buffers to a step, than
- * a plan can hold. */
+/* Returns FAILED if a planner added more steps, or more buffers or patches to a
+ * step, than a plan can hold. */
 enum tandem_status launch_plan_check(const struct launch_plan *plan);
 
-/* A call of an operator whose arguments have been checked. */
+/* A call of an operator whose arguments have been checked.  An output that is
+ * exactly an input has the input's slot. */
 struct op_request {
     const struct platform_device *hardware;
     uint32_t group_log2; /* work-group size to use */

@@ -132,13 +132,14 @@ static void plan_pool(struct launch_plan *plan,
         out->begin[i] = axis->begin;
         out->counted[i] = axis->in + (out->include_pad ? axis->end : 0);
     }
-    step_add_tensor(step, output, true);
+    step_add_tensor(step, output, true, AT(pool_params, out_offset));
     if (indices) {
         out->index_offset = element_offset(request->outputs[1]);
         strides_reverse(out->index_strides, request->outputs[1]);
-        step_add_tensor(step, request->outputs[1], true);
+        step_add_tensor(step, request->outputs[1], true,
+                        AT(pool_params, index_offset));
     }
-    step_add_tensor(step, input, false);
+    step_add_tensor(step, input, false, AT(pool_params, in_offset));
     step_set_items(step, out->items);
 }
 

@@ -204,7 +204,8 @@ static void plan_combine_splits(struct launch_plan *plan,
         max_lanes -= INTERLEAVED_OUTPUTS_LOG2;
     lanes_set(out, min_u32(log2_ceil(out->splits), max_lanes), group_log2);
     step->groups = out->output_groups;
-    step_add_tensor(step, request->outputs[0], true);
+    step_add_tensor(step, request->outputs[0], true,
+                    AT(reduce_params, out_offset));
     step_add_temp(step, false);
 }
 
@@ -238,14 +239,17 @@ static void plan_reduce(struct launch_plan *plan,
     params_fill(out, &by, request);
     step->groups = out->output_groups * out->splits;
     /* Buffer 1 is for split results, or a placeholder if rows are not split. */
-    step_add_tensor(step, request->outputs[0], true);
+    step_add_tensor(step, request->outputs[0], true,
+                    AT(reduce_params, out_offset));
     if (out->splits == 1)
-        step_add_tensor(step, request->outputs[0], true);
+        step_add_tensor(step, request->outputs[0], true, NO_OFFSET);
     else
         step_add_temp(step, true);
-    step_add_tensor(step, request->inputs[0], false);
+    step_add_tensor(step, request->inputs[0], false,
+                    AT(reduce_params, in_offset));
     if (dot)
-        step_add_tensor(step, request->inputs[1], false);
+        step_add_tensor(step, request->inputs[1], false,
+                        AT(reduce_params, other_offset));
     if (out->splits == 1)
         return;
     plan->temp_bytes =
@@ -255,7 +259,7 @@ static void plan_reduce(struct launch_plan *plan,
         return;
     }
     step->key.kernel = &kernel_reduce_last_group;
-    step_add_buffer(step, COUNTER_BUFFER, 0, true);
+    step_add_slot(step, SLOT_COUNTERS, 0, 0, true);
 }
 
 const struct plan_class plan_class_reduce = {.plan = plan_reduce};

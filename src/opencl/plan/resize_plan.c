@@ -58,12 +58,13 @@ struct pass_tensor {
 
 /* Adds the tensor as an argument of the kernel. */
 static void step_add_pass_tensor(struct kernel_step *step,
-                                 const struct pass_tensor *from, bool written)
+                                 const struct pass_tensor *from, bool written,
+                                 uint32_t at)
 {
     if (from->is_temporary)
         step_add_temp(step, written);
     else
-        step_add_tensor(step, &from->tensor, written);
+        step_add_tensor(step, &from->tensor, written, at);
 }
 
 /* Builds a space with the strides of `out` and `in`, and the extents of `out`.
@@ -146,8 +147,10 @@ static void plan_nearest(struct launch_plan *plan,
         out->steps[i] = axis->step;
         out->resized_axes |= (uint32_t)axis->is_resized << i;
     }
-    step_add_tensor(step, &output->tensor, true);
-    step_add_tensor(step, &input->tensor, false);
+    step_add_tensor(step, &output->tensor, true,
+                    AT(resize_nearest_params, out_offset));
+    step_add_tensor(step, &input->tensor, false,
+                    AT(resize_nearest_params, in_offset));
     step_set_items(step, out->items);
 }
 
@@ -227,8 +230,8 @@ static void plan_pass(struct launch_plan *plan,
     interpolated_axis_set(out, 0, axes, first, in);
     if (second != NO_AXIS)
         interpolated_axis_set(out, 1, axes, second, in);
-    step_add_pass_tensor(step, output, true);
-    step_add_pass_tensor(step, input, false);
+    step_add_pass_tensor(step, output, true, AT(resize_params, out_offset));
+    step_add_pass_tensor(step, input, false, AT(resize_params, in_offset));
     step_set_items(step, out->items);
 }
 
@@ -238,6 +241,7 @@ static void temporary_reserve(struct launch_plan *plan, struct pass_tensor *out,
 {
     int64_t elements = 1;
     *out = (struct pass_tensor){.is_temporary = true};
+    out->tensor.buffer = TEMP_BUFFER;
     out->tensor.dtype = TANDEM_F32;
     out->tensor.rank = rank;
     for (uint32_t i = rank; i-- > 0;) {

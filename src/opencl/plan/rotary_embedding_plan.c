@@ -54,17 +54,23 @@ static void plan_rotary_embedding(struct launch_plan *plan,
     out->step = by.interleaved ? 2 : 1;
     out->distance = by.interleaved ? 1 : by.pairs;
     fast_divmod_fill(&out->space, &space);
-    step_add_tensor(step, request->outputs[0], true);
-    for (uint32_t i = 0; i < 3; i++)
-        step_add_tensor(step, request->inputs[i], false);
+    step_add_tensor(step, request->outputs[0], true,
+                    AT(rotary_params, out_offset));
+    step_add_tensor(step, request->inputs[0], false,
+                    AT(rotary_params, x_offset));
+    step_add_tensor(step, request->inputs[1], false,
+                    AT(rotary_params, cos_offset));
+    step_add_tensor(step, request->inputs[2], false,
+                    AT(rotary_params, sin_offset));
     if (positions != NULL) {
         out->position_offset = element_offset(positions);
         strides_reverse(out->position_strides, positions->strides, 2);
         out->length = by.length;
     }
     /* Without positions, x is the argument that the kernel does not read. */
-    step_add_tensor(step, positions != NULL ? positions : request->inputs[0],
-                    false);
+    step_add_tensor(
+        step, positions != NULL ? positions : request->inputs[0], false,
+        positions != NULL ? AT(rotary_params, position_offset) : NO_OFFSET);
     step_set_items(step, out->items);
 }
 

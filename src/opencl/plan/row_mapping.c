@@ -21,13 +21,6 @@
 /* Rows with fewer elements are not split merely to use idle compute units. */
 #define MIN_SPLIT_ELEMENTS 8192u
 
-uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
-                            const struct tandem_tensor_desc *output)
-{
-    return misalignment_elements(input) % 4 | misalignment_elements(output) % 4
-                                                  << 2;
-}
-
 /* Returns true if the rows are adjacent in memory, without gaps. */
 static bool rows_are_adjacent(const struct iteration_space *outer,
                               uint32_t operand, uint64_t count)
@@ -197,9 +190,6 @@ bool row_mapping_divide(struct row_mapping *out, enum row_access access,
 {
     out->splits = 1;
     key->item_vec4 = 1;
-    if (access == ROW_ACCESS_SECTOR_ALIGNED)
-        out->misalignments =
-            misalignment_elements(request->outputs[0]) % SECTOR_ELEMENTS;
     bool register_resident =
         out->count > 0 && divide_register_resident(out, access, max_lanes_log2,
                                                    max_vec4_log2, request, key);
@@ -237,6 +227,24 @@ uint32_t define_row_stages(const struct define_input *in)
     return (vectors + group - 1) / group;
 }
 
+/* Patches the member `misalignments` of struct row_mapping, if it is used. */
+static void step_patch_misalignments(struct kernel_step *step,
+                                     const struct op_request *request)
+{
+    const uint32_t at = AT(row_mapping, misalignments);
+    if (step->key.row_access == ROW_ACCESS_SECTOR_ALIGNED) {
+        step_add_patch(step, PATCH_BUFFER_MISALIGNMENT, request->outputs[0], at,
+                       SECTOR_ELEMENTS, 0);
+        return;
+    }
+    if (step->key.row_access != ROW_ACCESS_LOCAL_MEMORY)
+        return;
+    step_add_patch(step, PATCH_BUFFER_MISALIGNMENT, request->inputs[0], at, 4,
+                   0);
+    step_add_patch(step, PATCH_BUFFER_MISALIGNMENT, request->outputs[0], at, 4,
+                   2);
+}
+
 void plan_row_kernels(struct launch_plan *plan,
                       const struct op_request *request,
                       const struct row_kernels *kernels,
@@ -250,16 +258,18 @@ void plan_row_kernels(struct launch_plan *plan,
         register_resident ? kernels->single_pass : kernels->partial_pass;
     struct kernel_step *step = plan_add_step(plan, &pass, params);
     step->groups = groups;
+    step_patch_misalignments(step, request);
     if (register_resident) {
-        step_add_operands(step, request);
+        step_add_operands(step, request, kernels->offsets_at);
         return;
     }
     step_add_temp(step, true);
-    step_add_tensor(step, request->inputs[0], false);
+    step_add_tensor(step, request->inputs[0], false, kernels->offsets_at[1]);
     pass.kernel = kernels->final_pass;
     step = plan_add_step(plan, &pass, params);
     step->groups = groups;
-    step_add_operands(step, request);
+    step_patch_misalignments(step, request);
+    step_add_operands(step, request, kernels->offsets_at);
     step_add_temp(step, false);
     plan->temp_bytes =
         rows->rows * rows->splits * kernels->partial_floats * sizeof(float);

@@ -50,10 +50,14 @@ struct row_kernels {
     const struct kernel_info *single_pass; /* keeps rows in registers */
     const struct kernel_info *partial_pass, *final_pass;
     uint32_t partial_floats; /* f32 values per split of a row */
+    /* Positions of the offsets in the parameters, of the output and of the
+     * inputs. */
+    uint32_t offsets_at[5];
 };
 /* Plans the single pass if `register_resident` is set, otherwise the partial
  * pass and the final pass.  `params` are the parameters of the three kernels,
- * which start with a struct row_mapping. */
+ * which start with a struct row_mapping, whose misalignments are set
+ * at the launch. */
 void plan_row_kernels(struct launch_plan *plan,
                       const struct op_request *request,
                       const struct row_kernels *kernels,
@@ -73,10 +77,6 @@ uint32_t row_local_memory_lanes_log2(uint64_t count);
  * the rows are long. */
 uint32_t row_mapping_group_log2(const struct row_mapping *rows,
                                 const struct op_request *request);
-/* Returns the number of elements from a vec4 boundary to each buffer: for the
- * input in bits 0 and 1, for the output in bits 2 and 3. */
-uint32_t rows_misalignments(const struct tandem_tensor_desc *input,
-                            const struct tandem_tensor_desc *output);
 /* Returns how to access contiguous rows that are not aligned to vec4.  In
  * `outer`, operand 0 is the output and operand 1 is the input. */
 enum row_access row_access_unaligned(const struct row_mapping *rows,

@@ -96,7 +96,7 @@ static void plan_select(struct launch_plan *plan, struct kernel_key key,
     params_fill((struct scatter_params *)step->params, &spaces.all, &spaces,
                 request);
     step_add_temp(step, true);
-    step_add_tensor(step, indices, false);
+    step_add_tensor(step, indices, false, AT(scatter_params, index_offset));
     step_set_items(step, (uint64_t)spaces.all.elements);
 }
 
@@ -131,9 +131,12 @@ static void plan_write(struct launch_plan *plan, struct kernel_key key,
     struct scatter_params *out = (struct scatter_params *)step->params;
     params_fill(out, &spaces->all, spaces, request);
     out->is_vec4 = is_vec4;
-    step_add_tensor(step, request->outputs[0], true);
-    step_add_tensor(step, request->inputs[2], false);
-    step_add_tensor(step, request->inputs[1], false);
+    step_add_tensor(step, request->outputs[0], true,
+                    AT(scatter_params, target_offset));
+    step_add_tensor(step, request->inputs[2], false,
+                    AT(scatter_params, update_offset));
+    step_add_tensor(step, request->inputs[1], false,
+                    AT(scatter_params, index_offset));
     step_add_temp(step, false);
     step_set_items(step, out->items);
 }
@@ -168,9 +171,12 @@ static void plan_reduce_updates(struct launch_plan *plan, struct kernel_key key,
     out->numbered_rank = fast_divmod_fill(&out->numbered, &spaces->numbered);
     strides_fill(out->numbered_update_strides, &spaces->numbered, 0);
     strides_fill(out->numbered_index_strides, &spaces->numbered, 1);
-    step_add_tensor(step, request->outputs[0], true);
-    step_add_tensor(step, request->inputs[2], false);
-    step_add_tensor(step, request->inputs[1], false);
+    step_add_tensor(step, request->outputs[0], true,
+                    AT(scatter_reduce_params, target_offset));
+    step_add_tensor(step, request->inputs[2], false,
+                    AT(scatter_reduce_params, update_offset));
+    step_add_tensor(step, request->inputs[1], false,
+                    AT(scatter_reduce_params, index_offset));
     step_set_items(step, out->items);
 }
 
@@ -181,8 +187,7 @@ static void plan_scatter(struct launch_plan *plan,
     const struct tandem_op *op = request->op;
     struct scatter_spaces spaces;
     int64_t reduction = op->ints[op->id == TANDEM_OP_SCATTER_ND ? 0 : 1];
-    /* Without memory, all kernels of the call are wanted. */
-    if (output->buffer == NULL || !tensors_same(request->inputs[0], output))
+    if (!tensors_same(request->inputs[0], output))
         plan_data_copy(plan, request);
     space_scatter(&spaces, op, output, request->inputs[1], request->inputs[2]);
     if (spaces.all.elements == 0)

@@ -108,7 +108,6 @@ static void params_fill(struct softmax_params *out,
         out->by.rows > 1 &&
         stride_magnitude(by->kept.strides[1][by->kept.rank - 1]) <
             stride_magnitude(out->in_stride);
-    out->by.misalignments = rows_misalignments(input, output);
     out->in_offset = element_offset(input);
     out->out_offset = element_offset(output);
     if (form == FORM_GRADIENT)
@@ -159,8 +158,13 @@ static bool rows_divide(struct softmax_params *out,
 static void plan_softmax(struct launch_plan *plan,
                          const struct op_request *request)
 {
-    static const struct row_kernels kernels = {&single_pass, &partial_pass,
-                                               &final_pass, 2};
+    static const struct row_kernels kernels = {
+        &single_pass,
+        &partial_pass,
+        &final_pass,
+        2,
+        {AT(softmax_params, out_offset), AT(softmax_params, in_offset),
+         AT(softmax_params, label_offset)}};
     enum form form = form_of(request->op->id);
     struct reduction_spaces by;
     struct softmax_params params = {0};

@@ -328,8 +328,12 @@ static void add_step(struct launch_plan *plan, const struct kernel_info *kernel,
         .kernel = kernel, .group_log2 = PACK_GROUP_LOG2, .format = format};
     struct kernel_step *step = plan_add_step(plan, &key, params);
     step_add_temp(step, true);
-    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A));
-    step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_B));
+    for (enum operand_id id = OPERAND_A; id < OPERAND_COUNT; id++)
+        step_add_gemm_operand(step, gemm, operand_of(gemm, id),
+                              params->batches[id] != 0
+                                  ? AT(pack_params, from[0]) +
+                                        id * (uint32_t)sizeof(uint64_t)
+                                  : NO_OFFSET);
     if (kernel == &kernel_pack)
         step_add_temp(step, false);
     step->groups = groups;

@@ -91,10 +91,13 @@ static void plan_merge(struct launch_plan *plan,
     key.group_log2 = request->group_log2;
     key.op_form = 0;
     struct kernel_step *step = plan_add_step(plan, &key, params);
-    step_add_tensor(step, request->outputs[0], true);
-    step_add_tensor(step, request->outputs[1], true);
+    step_add_tensor(step, request->outputs[0], true,
+                    AT(topk_params, value_offset));
+    step_add_tensor(step, request->outputs[1], true,
+                    AT(topk_params, index_offset));
     step_add_temp(step, false);
-    step_add_tensor(step, request->inputs[0], false);
+    step_add_tensor(step, request->inputs[0], false,
+                    AT(topk_params, in_offset));
     step_set_items(step, keys);
 }
 
@@ -121,12 +124,14 @@ static void plan_topk(struct launch_plan *plan,
     struct kernel_step *step = plan_add_step(plan, &key, &params);
     step->groups = params.rows * params.splits;
     if (is_final) {
-        step_add_tensor(step, request->outputs[0], true);
-        step_add_tensor(step, request->outputs[1], true);
+        step_add_tensor(step, request->outputs[0], true,
+                        AT(topk_params, value_offset));
+        step_add_tensor(step, request->outputs[1], true,
+                        AT(topk_params, index_offset));
     } else {
         step_add_temp(step, true);
     }
-    step_add_tensor(step, in, false);
+    step_add_tensor(step, in, false, AT(topk_params, in_offset));
     if (!is_final)
         plan_merge(plan, request, &params, key);
 }

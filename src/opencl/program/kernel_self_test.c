@@ -43,7 +43,7 @@ struct self_test {
     void *host[OPERAND_COUNT];
     float *sums; /* host copy of the partial sums and non-finite flags */
     struct launch_plan plan;
-    struct tandem_buffer buffers[MEMORIES];
+    cl_mem memories[MEMORIES];
     cl_kernel kernel;
     cl_command_queue queue;
 };
@@ -141,9 +141,9 @@ static void gemm_make(struct self_test *test, const struct kernel_key *key)
     gemm->a.ld = pitch_of(a, a == LAYOUT_MN_MAJOR, gemm->m);
     gemm->b.ld = pitch_of(b, b != LAYOUT_K_MAJOR, gemm->n);
     gemm->c.ld = gemm->n;
-    gemm->a.buffer = &test->buffers[MEMORY_A];
-    gemm->b.buffer = &test->buffers[MEMORY_B];
-    gemm->c.buffer = &test->buffers[MEMORY_TEMPORARY];
+    gemm->a.buffer = slot_buffer(SLOT_INPUT, MAX_SLOT_ALIGNMENT);
+    gemm->b.buffer = slot_buffer(SLOT_INPUT + 1, MAX_SLOT_ALIGNMENT);
+    gemm->c.buffer = slot_buffer(SLOT_OUTPUT, MAX_SLOT_ALIGNMENT);
 }
 
 /* ---- running ---- */
@@ -213,7 +213,7 @@ static enum tandem_status self_test_prepare(struct self_test *test,
         bool is_input = i < OPERAND_COUNT;
         size_t bytes = is_input ? 4 * operand_elements(test, (enum operand_id)i)
                                 : (size_t)test->plan.temp_bytes;
-        test->buffers[i].mem = clCreateBuffer(
+        test->memories[i] = clCreateBuffer(
             device->context,
             CL_MEM_READ_WRITE | (is_input ? CL_MEM_COPY_HOST_PTR : 0), bytes,
             is_input ? test->host[i] : NULL, &code);
@@ -227,8 +227,8 @@ static void self_test_free(void *user)
     if (test->kernel != NULL)
         clReleaseKernel(test->kernel);
     for (uint32_t i = 0; i < MEMORIES; i++)
-        if (test->buffers[i].mem != NULL)
-            clReleaseMemObject(test->buffers[i].mem);
+        if (test->memories[i] != NULL)
+            clReleaseMemObject(test->memories[i]);
     if (test->queue != NULL)
         clReleaseCommandQueue(test->queue);
     for (uint32_t i = 0; i < OPERAND_COUNT; i++) {
@@ -243,10 +243,14 @@ static cl_int step_run(const struct self_test *test, cl_kernel kernel,
                        const struct kernel_step *step)
 {
     cl_mem buffers[MAX_STEP_BUFFERS];
-    for (uint32_t i = 0; i < step->buffer_count; i++)
-        buffers[i] = step->buffers[i] == TEMP_BUFFER
-                         ? test->buffers[MEMORY_TEMPORARY].mem
-                         : step->buffers[i]->mem;
+    for (uint32_t i = 0; i < step->buffer_count; i++) {
+        uint32_t slot = step->slots[i];
+        /* The kernel stores partial sums, and not `c`. */
+        buffers[i] =
+            test->memories[slot == SLOT_INPUT       ? MEMORY_A
+                           : slot == SLOT_INPUT + 1 ? MEMORY_B
+                                                    : MEMORY_TEMPORARY];
+    }
     return kernel_step_enqueue(test->queue, kernel, step, buffers,
                                step->groups);
 }
@@ -301,10 +305,10 @@ static enum tandem_status self_test_launch(struct self_test *test,
         return status;
     cl_int code = step_run(test, test->kernel, step);
     if (code == CL_SUCCESS)
-        code = clEnqueueReadBuffer(
-            test->queue, test->buffers[MEMORY_TEMPORARY].mem, CL_FALSE,
-            (size_t)test->plan.temp_bytes - bytes, bytes, test->sums, 0, NULL,
-            &event);
+        code =
+            clEnqueueReadBuffer(test->queue, test->memories[MEMORY_TEMPORARY],
+                                CL_FALSE, (size_t)test->plan.temp_bytes - bytes,
+                                bytes, test->sums, 0, NULL, &event);
     status = status_from_cl(device, code, "a kernel's self-test");
     return status == TANDEM_OK
                ? deferred_release_wait(device, test->queue, event,

@@ -4,36 +4,57 @@
 
 #include <stdlib.h>
 
-#include "opencl/objects.h"
+#include "opencl/plan/kernel_step.h"
 
 /* A step that accesses more memory than this has no trial. */
 #define MAX_TRIAL_BYTES ((uint64_t)64 << 20)
 
 struct trial_launch {
     uint64_t bytes[MAX_STEP_BUFFERS]; /* sizes of the buffers */
-    struct kernel_step step;
+    struct kernel_step step;          /* without patches */
 };
 
-static uint64_t buffer_bytes(const struct launch_plan *plan,
-                             const struct kernel_step *step, uint32_t i)
+/* Returns false if the size is not known or too large. */
+static bool buffer_bytes(uint64_t *out, const struct launch_plan *plan,
+                         const struct kernel_step *step, uint32_t i,
+                         const struct slot_address *addresses)
 {
-    if (step->buffers[i] == TEMP_BUFFER)
-        return plan->temp_bytes;
-    if (step->buffers[i] == COUNTER_BUFFER)
-        return ARRIVAL_COUNTERS * sizeof(uint32_t);
-    return step->buffer_bytes[i];
+    uint32_t slot = step->slots[i];
+    *out = slot == SLOT_TEMP       ? plan->temp_bytes
+           : slot == SLOT_COUNTERS ? ARRIVAL_COUNTERS * sizeof(uint32_t)
+                                   : step->bytes_after[i];
+    bool is_known = slot != SLOT_PACKED_A && slot != SLOT_PACKED_B;
+    if (!is_known || *out > MAX_TRIAL_BYTES ||
+        addresses[slot].byte_offset > MAX_TRIAL_BYTES)
+        return false;
+    *out += addresses[slot].byte_offset;
+    return true;
+}
+
+/* Operands with negative strides start later in their buffers. */
+static void addresses_fill(struct slot_address *out,
+                           const struct kernel_step *step)
+{
+    for (uint32_t i = 0; i < step->buffer_count; i++) {
+        uint64_t *offset = &out[step->slots[i]].byte_offset;
+        uint64_t before = step->bytes_before[i] > MAX_TRIAL_BYTES
+                              ? MAX_TRIAL_BYTES + 1
+                              : step->bytes_before[i];
+        before = div_ceil(before, MAX_SLOT_ALIGNMENT) * MAX_SLOT_ALIGNMENT;
+        *offset = *offset > before ? *offset : before;
+    }
 }
 
 struct trial_launch *trial_launch_create(const struct launch_plan *plan,
                                          uint32_t index)
 {
     const struct kernel_step *step = &plan->step[index];
+    struct slot_address addresses[SLOT_COUNT] = {{0, 0}};
     uint64_t bytes[MAX_STEP_BUFFERS] = {0}, total = 0;
+    addresses_fill(addresses, step);
     for (uint32_t i = 0; i < step->buffer_count; i++) {
-        bytes[i] = buffer_bytes(plan, step, i);
-        /* Scratch memory has another alignment than a misaligned buffer. */
-        if (bytes[i] > MAX_TRIAL_BYTES || total + bytes[i] > MAX_TRIAL_BYTES ||
-            buffer_misalignment(step->buffers[i]) != 0)
+        if (!buffer_bytes(&bytes[i], plan, step, i, addresses) ||
+            total + bytes[i] > MAX_TRIAL_BYTES)
             return NULL;
         total += bytes[i];
     }
@@ -41,6 +62,7 @@ struct trial_launch *trial_launch_create(const struct launch_plan *plan,
     if (trial == NULL)
         return NULL;
     trial->step = *step;
+    step_params_patch(trial->step.params, step, addresses);
     /* cl/transpose.cl reads whole words, and no buffer can be empty. */
     for (uint32_t i = 0; i < step->buffer_count; i++)
         trial->bytes[i] = bytes[i] / 4 * 4 + 4;
@@ -53,7 +75,7 @@ static cl_mem buffer_make(cl_context context, const struct trial_launch *trial,
                           uint32_t i, cl_int *out_code)
 {
     static uint32_t zeros[ARRIVAL_COUNTERS + 1]; /* see trial_launch_create */
-    bool counters = trial->step.buffers[i] == COUNTER_BUFFER;
+    bool counters = trial->step.slots[i] == SLOT_COUNTERS;
     return clCreateBuffer(
         context, CL_MEM_READ_WRITE | (counters ? CL_MEM_COPY_HOST_PTR : 0),
         (size_t)trial->bytes[i], counters ? zeros : NULL, out_code);

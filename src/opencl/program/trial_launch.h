@@ -12,7 +12,7 @@ struct trial_launch;
 
 /* Copies step `index` of the plan.  The caller frees the result with free().
  * Returns NULL, so that there is no trial, if the buffers of the step are too
- * large or misaligned, or if host memory is exhausted. */
+ * large, or if host memory is exhausted. */
 struct trial_launch *trial_launch_create(const struct launch_plan *plan,
                                          uint32_t index);
 /* Runs the first work-groups of the step, at most `max_groups`, on a temporary
@@ -24,7 +24,8 @@ cl_int trial_launch_run(const struct trial_launch *trial, cl_context context,
                         uint64_t max_groups);
 
 /* Sets the arguments of the kernel to `buffers` and to the parameters of the
- * step, and enqueues `groups` work-groups.  Returns an OpenCL error code. */
+ * step, without patches, and enqueues `groups` work-groups.  Returns an OpenCL
+ * error code. */
 cl_int kernel_step_enqueue(cl_command_queue queue, cl_kernel kernel,
                            const struct kernel_step *step,
                            const cl_mem *buffers, uint64_t groups);

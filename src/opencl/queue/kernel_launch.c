@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "common/operator_table.h"
+#include "common/tensor_overlap.h"
 #include "opencl/device/cl_status.h"
+#include "opencl/plan/kernel_step.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/hazard_tracking.h"
 
@@ -101,51 +103,77 @@ void stream_kernels_free(struct tandem_stream *stream)
 
 static enum tandem_status set_arguments(struct tandem_stream *stream,
                                         struct stream_kernel *kernel,
-                                        const struct kernel_step *step)
+                                        const struct kernel_step *step,
+                                        struct tandem_buffer *const *buffers,
+                                        const unsigned char *params)
 {
     cl_int code = CL_SUCCESS;
     uint32_t bytes = step->param_bytes;
     for (uint32_t i = 0; i < step->buffer_count && code == CL_SUCCESS; i++) {
-        const struct tandem_buffer *buffer = step->buffers[i];
-        uint64_t address = buffer->block != NULL ? buffer->address : 0;
+        uint64_t address = buffers[i]->block != NULL ? buffers[i]->address : 0;
         if (address != 0 && kernel->bound_addresses[i] == address)
             continue;
-        code = clSetKernelArg(kernel->kernel, i, sizeof(cl_mem), &buffer->mem);
+        code =
+            clSetKernelArg(kernel->kernel, i, sizeof(cl_mem), &buffers[i]->mem);
         kernel->bound_addresses[i] = code == CL_SUCCESS ? address : 0;
     }
     /* Arguments stay set, because only this stream uses the kernel object. */
-    if (code == CL_SUCCESS &&
-        (kernel->param_bytes != bytes ||
-         memcmp(kernel->params, step->params, bytes) != 0)) {
+    if (code == CL_SUCCESS && (kernel->param_bytes != bytes ||
+                               memcmp(kernel->params, params, bytes) != 0)) {
         kernel->param_bytes = 0;
-        code = clSetKernelArg(kernel->kernel, step->buffer_count, bytes,
-                              step->params);
+        code =
+            clSetKernelArg(kernel->kernel, step->buffer_count, bytes, params);
         if (code == CL_SUCCESS) {
-            memcpy(kernel->params, step->params, bytes);
+            memcpy(kernel->params, params, bytes);
             kernel->param_bytes = bytes;
         }
     }
     return status_from_cl(stream->device, code, "clSetKernelArg");
 }
 
-static enum tandem_status enqueue(struct tandem_stream *stream,
-                                  struct stream_kernel *kernel,
-                                  const struct kernel_step *step)
+/* Sets buffers[i] to that of argument i, and `params` to the parameters. */
+static void step_bind(const struct kernel_step *step,
+                      const struct launch_memory *memory,
+                      struct tandem_buffer **buffers, unsigned char *params)
+{
+    struct slot_address addresses[SLOT_COUNT];
+    for (uint32_t i = 0; i < step->buffer_count; i++) {
+        uint32_t slot = step->slots[i];
+        buffers[i] = memory->buffers[slot];
+        addresses[slot] = (struct slot_address){
+            memory->byte_offsets[slot], buffer_misalignment(buffers[i])};
+    }
+    step_params_patch(params, step, addresses);
+}
+
+static cl_int step_enqueue(struct tandem_stream *stream, cl_kernel kernel,
+                           const struct kernel_step *step,
+                           const struct launch_memory *memory)
 {
     const size_t local = (size_t)1 << step->key.group_log2;
     const size_t global = (size_t)step->groups * local;
+    uint32_t target = step->slots[0], source = step->slots[1];
+    if (kernel != NULL)
+        return clEnqueueNDRangeKernel(stream->queue, kernel, 1, NULL, &global,
+                                      &local, 0, NULL, NULL);
+    return clEnqueueCopyBuffer(
+        stream->queue, memory->buffers[source]->mem,
+        memory->buffers[target]->mem,
+        (size_t)(memory->byte_offsets[source] + step->source_offset),
+        (size_t)(memory->byte_offsets[target] + step->target_offset),
+        (size_t)step->bytes, 0, NULL, NULL);
+}
+
+static enum tandem_status enqueue(struct tandem_stream *stream,
+                                  struct stream_kernel *kernel,
+                                  const struct kernel_step *step,
+                                  const struct launch_memory *memory)
+{
     cl_int code;
     bool retried = false;
     do
-        code =
-            kernel != NULL
-                ? clEnqueueNDRangeKernel(stream->queue, kernel->kernel, 1, NULL,
-                                         &global, &local, 0, NULL, NULL)
-                : clEnqueueCopyBuffer(stream->queue, step->buffers[1]->mem,
-                                      step->buffers[0]->mem,
-                                      (size_t)step->source_offset,
-                                      (size_t)step->target_offset,
-                                      (size_t)step->bytes, 0, NULL, NULL);
+        code = step_enqueue(stream, kernel != NULL ? kernel->kernel : NULL,
+                            step, memory);
     while (stream_trim_for_retry(stream, code, &retried));
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code,
@@ -157,28 +185,31 @@ static enum tandem_status enqueue(struct tandem_stream *stream,
 
 static enum tandem_status step_launch(struct tandem_stream *stream,
                                       const struct kernel_step *step,
-                                      struct stream_kernel *kernel)
+                                      struct stream_kernel *kernel,
+                                      const struct launch_memory *memory)
 {
+    struct tandem_buffer *buffers[MAX_STEP_BUFFERS];
+    _Alignas(8) unsigned char params[MAX_PARAM_BYTES];
     enum tandem_status status = TANDEM_OK;
+    step_bind(step, memory, buffers, params);
     if (kernel != NULL)
-        status = set_arguments(stream, kernel, step);
+        status = set_arguments(stream, kernel, step, buffers, params);
     for (uint32_t i = 0; i < step->buffer_count && status == TANDEM_OK; i++)
-        status = stream_begin_use(stream, step->buffers[i]);
+        status = stream_begin_use(stream, buffers[i]);
     if (status == TANDEM_OK)
-        status = enqueue(stream, kernel, step);
+        status = enqueue(stream, kernel, step, memory);
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; i < step->buffer_count; i++)
-        stream_note_use(stream, step->buffers[i], step->written >> i & 1u);
+        stream_note_use(stream, buffers[i], step->written >> i & 1u);
     return TANDEM_OK;
 }
 
-/* Returns true if the step writes a buffer other than `temp`. */
-static bool step_writes_output(const struct kernel_step *step,
-                               const struct tandem_buffer *temp)
+/* Returns true if the step writes another buffer than the temporary one. */
+static bool step_writes_output(const struct kernel_step *step)
 {
     for (uint32_t i = 0; i < step->buffer_count; i++)
-        if ((step->written >> i & 1u) != 0 && step->buffers[i] != temp)
+        if ((step->written >> i & 1u) != 0 && step->slots[i] != SLOT_TEMP)
             return true;
     return false;
 }
@@ -209,48 +240,35 @@ static enum tandem_status prepare_counters(struct tandem_stream *stream)
 static bool step_uses_counters(const struct kernel_step *step)
 {
     for (uint32_t i = 0; i < step->buffer_count; i++)
-        if (step->buffers[i] == COUNTER_BUFFER)
+        if (step->slots[i] == SLOT_COUNTERS)
             return true;
     return false;
 }
 
-/* Sets the buffers of the step for arrival counters and temporary data. */
-static void step_bind_buffers(const struct tandem_stream *stream,
-                              struct kernel_step *step,
-                              struct tandem_buffer *temp)
-{
-    for (uint32_t i = 0; i < step->buffer_count; i++)
-        if (step->buffers[i] == COUNTER_BUFFER)
-            step->buffers[i] = stream->arrival_counters;
-        else if (step->buffers[i] == TEMP_BUFFER)
-            step->buffers[i] = temp;
-}
-
 enum tandem_status launch_steps(struct tandem_stream *stream,
-                                struct launch_plan *plan,
-                                struct tandem_buffer *temp)
+                                const struct launch_plan *plan,
+                                const struct launch_memory *memory)
 {
     enum tandem_status status = TANDEM_OK;
     bool output_written = false;
     for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++) {
-        struct kernel_step *step = &plan->step[i];
+        const struct kernel_step *step = &plan->step[i];
         struct stream_kernel *kernel = NULL;
-        /* A build needs the step as it was planned. */
         if (step->key.kernel != NULL)
             status = stream_kernel_get(stream, plan, i, &kernel);
-        step_bind_buffers(stream, step, temp);
         if (status == TANDEM_OK)
-            status = step_launch(stream, step, kernel);
+            status = step_launch(stream, step, kernel, memory);
         /* The outputs are incomplete, because only the earlier steps ran. */
         if (status != TANDEM_OK && output_written)
             status = stream_fail(stream, status);
-        output_written = output_written || step_writes_output(step, temp);
+        output_written = output_written || step_writes_output(step);
     }
     return status;
 }
 
 enum tandem_status launch_plan(struct tandem_stream *stream,
-                               struct launch_plan *plan)
+                               const struct launch_plan *plan,
+                               struct launch_memory *memory)
 {
     struct tandem_buffer *temp = NULL;
     struct stream_kernel *kernel;
@@ -264,11 +282,76 @@ enum tandem_status launch_plan(struct tandem_stream *stream,
     for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++)
         if (step_uses_counters(&plan->step[i]))
             status = prepare_counters(stream);
+    launch_memory_set(memory, SLOT_TEMP, temp, 0);
+    launch_memory_set(memory, SLOT_COUNTERS, stream->arrival_counters, 0);
     if (status == TANDEM_OK)
-        status = launch_steps(stream, plan, temp);
+        status = launch_steps(stream, plan, memory);
     if (temp != NULL)
         buffer_destroy(temp);
     return status;
+}
+
+/* ---- the memory of operands ---- */
+
+struct tandem_buffer *launch_memory_set(struct launch_memory *out,
+                                        uint32_t slot,
+                                        struct tandem_buffer *buffer,
+                                        uint64_t byte_offset)
+{
+    uint64_t address = byte_offset + buffer_misalignment(buffer);
+    uint32_t low = (uint32_t)(address % MAX_SLOT_ALIGNMENT);
+    out->buffers[slot] = buffer;
+    out->byte_offsets[slot] = byte_offset;
+    return slot_buffer(slot, low != 0 ? low & -low : MAX_SLOT_ALIGNMENT);
+}
+
+/* The operands of a request, with slots instead of memory. */
+struct planned_operands {
+    struct tandem_tensor_desc inputs[TANDEM_MAX_OPERANDS];
+    struct tandem_tensor_desc outputs[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *input_list[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *output_list[TANDEM_MAX_OPERANDS];
+};
+
+static const struct tandem_tensor_desc *
+operand_plan(struct tandem_tensor_desc *out, struct launch_memory *memory,
+             uint32_t slot, const struct tandem_tensor_desc *operand)
+{
+    *out = *operand;
+    out->buffer =
+        launch_memory_set(memory, slot, operand->buffer, operand->byte_offset);
+    out->byte_offset = 0;
+    return out;
+}
+
+/* Returns the slot of output i: that of an input which is the same tensor. */
+static uint32_t output_slot(const struct op_request *request, uint32_t i)
+{
+    const struct tandem_tensor_desc *output = request->outputs[i];
+    for (uint32_t j = 0; j < request->input_count && output->buffer != NULL;
+         j++)
+        if (request->inputs[j] != NULL &&
+            tensors_same(request->inputs[j], output))
+            return SLOT_INPUT + j;
+    return SLOT_OUTPUT + i;
+}
+
+static void operands_plan(struct planned_operands *out,
+                          struct launch_memory *memory,
+                          struct op_request *request)
+{
+    for (uint32_t i = 0; i < request->output_count; i++)
+        out->output_list[i] =
+            operand_plan(&out->outputs[i], memory, output_slot(request, i),
+                         request->outputs[i]);
+    for (uint32_t i = 0; i < request->input_count; i++)
+        out->input_list[i] =
+            request->inputs[i] != NULL
+                ? operand_plan(&out->inputs[i], memory, SLOT_INPUT + i,
+                               request->inputs[i])
+                : NULL;
+    request->inputs = out->input_list;
+    request->outputs = out->output_list;
 }
 
 /* ---- operators ---- */
@@ -305,31 +388,36 @@ static enum tandem_status check_inputs_poison(const struct op_request *request)
 }
 
 enum tandem_status launch_plan_for_device(struct tandem_device *device,
-                                          struct op_request *request,
-                                          struct launch_plan *out_plan)
+                                          const struct op_request *request,
+                                          struct launch_plan *out_plan,
+                                          struct launch_memory *out_memory)
 {
-    request->hardware = device->hardware;
-    request->group_log2 = device->programs.group_log2;
-    request->has_device_scope_visibility = device->has_device_scope_visibility;
-    request->gemm_selector = &device->gemm_selector;
-    request->avoids_attention_mma = atomic_load(&device->attention_mma_failed);
-    return launch_plan_make(out_plan, request);
+    struct planned_operands operands;
+    struct op_request planned = *request;
+    operands_plan(&operands, out_memory, &planned);
+    planned.hardware = device->hardware;
+    planned.group_log2 = device->programs.group_log2;
+    planned.has_device_scope_visibility = device->has_device_scope_visibility;
+    planned.gemm_selector = &device->gemm_selector;
+    planned.avoids_attention_mma = atomic_load(&device->attention_mma_failed);
+    return launch_plan_make(out_plan, &planned);
 }
 
 enum tandem_status launch_op(struct tandem_stream *stream,
-                             struct op_request *request)
+                             const struct op_request *request)
 {
     struct tandem_device *device = stream->device;
     struct launch_plan plan;
+    struct launch_memory memory;
     enum tandem_status status = launch_check(device, request, true);
     if (status == TANDEM_OK)
         status = check_inputs_poison(request);
     if (status != TANDEM_OK)
         return status;
     do {
-        status = launch_plan_for_device(device, request, &plan);
+        status = launch_plan_for_device(device, request, &plan, &memory);
         if (status == TANDEM_OK)
-            status = launch_plan(stream, &plan);
+            status = launch_plan(stream, &plan, &memory);
     } while (status == TANDEM_NOT_READY);
     return status;
 }

@@ -14,28 +14,43 @@ enum tandem_status stream_kernel_get(struct tandem_stream *stream,
                                      struct stream_kernel **out_kernel);
 void stream_kernels_free(struct tandem_stream *stream);
 
+/* The memory of a launch: the buffer of each slot that the plan uses, and the
+ * offset in it where the operand starts. */
+struct launch_memory {
+    struct tandem_buffer *buffers[SLOT_COUNT];
+    uint64_t byte_offsets[SLOT_COUNT];
+};
+/* Sets the memory of a slot.  `buffer` may be NULL if the plan is not launched.
+ * Returns what stands for the buffer in tensors that are planned. */
+struct tandem_buffer *launch_memory_set(struct launch_memory *out,
+                                        uint32_t slot,
+                                        struct tandem_buffer *buffer,
+                                        uint64_t byte_offset);
+
 /* Enqueues the steps of the plan. Returns NOT_READY if a kernel does not
  * support its work-group size. The caller must then make a new plan. If this
  * returns another error, no output was written or the stream has a sticky
- * error. */
+ * error.  `memory` has the operands; this sets the other slots. */
 enum tandem_status launch_plan(struct tandem_stream *stream,
-                               struct launch_plan *plan);
-/* Enqueues the steps of the plan, which use `temp` as temporary buffer. */
+                               const struct launch_plan *plan,
+                               struct launch_memory *memory);
+/* Enqueues the steps of the plan. `memory` also has the temporary buffer. */
 enum tandem_status launch_steps(struct tandem_stream *stream,
-                                struct launch_plan *plan,
-                                struct tandem_buffer *temp);
+                                const struct launch_plan *plan,
+                                const struct launch_memory *memory);
 /* Checks the arguments of an operator.  Returns TANDEM_OK, INVALID_ARGUMENT or
  * UNSUPPORTED.  If `buffers` is false, does not check the tensors' buffers. */
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct op_request *request, bool buffers);
-/* Plans the kernels of an operator for the device.  Also fills the members of
- * `request` that depend on the device. */
+/* Plans the kernels of an operator for the device.  Sets the memory of the
+ * operands, which may have no buffers if the plan is not launched. */
 enum tandem_status launch_plan_for_device(struct tandem_device *device,
-                                          struct op_request *request,
-                                          struct launch_plan *out_plan);
+                                          const struct op_request *request,
+                                          struct launch_plan *out_plan,
+                                          struct launch_memory *out_memory);
 /* Checks the arguments of an operator, plans its kernels and enqueues them. */
 enum tandem_status launch_op(struct tandem_stream *stream,
-                             struct op_request *request);
+                             const struct op_request *request);
 /* Checks that the buffer belongs to the struct tandem_device `user`, and
  * returns its address range in *out. This function is a callback of type
  * address_range_fn (argument_check.h). */

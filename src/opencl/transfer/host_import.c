@@ -128,12 +128,11 @@ static bool kernel_coherence_test(struct tandem_stream *stream,
                                   const struct op_request *request, float *from,
                                   float *to, float first)
 {
-    struct op_request again = *request;
     for (size_t i = 0; i < TEST_FLOATS; i++) {
         from[i] = first + (float)i;
         to[i] = 0;
     }
-    if (launch_op(stream, &again) != TANDEM_OK ||
+    if (launch_op(stream, request) != TANDEM_OK ||
         stream_synchronize(stream, device_timeout_ns(stream->device)) !=
             TANDEM_OK)
         return false;
@@ -210,11 +209,12 @@ void import_prepare(struct tandem_device *device)
     const struct platform_device *hardware = device->hardware;
     const struct tandem_tensor_desc *in = &test_desc, *out = &test_desc;
     struct launch_plan plan;
+    struct launch_memory memory;
     if (hardware->info.kind == TANDEM_DEVICE_CPU || !hardware->unified ||
         atomic_load(&device->shares_memory) != COHERENCE_UNKNOWN)
         return;
-    struct op_request request = test_request(&in, &out);
-    if (launch_plan_for_device(device, &request, &plan) != TANDEM_OK)
+    const struct op_request request = test_request(&in, &out);
+    if (launch_plan_for_device(device, &request, &plan, &memory) != TANDEM_OK)
         return;
     for (uint32_t i = 0; i < plan.step_count; i++)
         if (plan.step[i].key.kernel != NULL)

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/decimal.h"
+#include "opencl/gemm/gemm.h"
 #include "opencl/queue/buffer_commands.h"
-#include "opencl/queue/kernel_launch.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/tune/tune.h"
 
@@ -89,11 +89,14 @@ enum tandem_status gemm_kernel_launch(struct kernel_timer *timer,
                                       enum gemm_kernel_id kernel)
 {
     struct launch_plan plan;
+    struct launch_memory memory;
+    struct tandem_gemm planned = *gemm;
     enum tandem_status status;
+    gemm_memory_to_slots(&planned, &memory);
     do {
-        plan_gemm(&plan, gemm, kernel, NO_SPLIT, NULL,
+        plan_gemm(&plan, &planned, kernel, NO_SPLIT, NULL,
                   timer->device->programs.group_log2);
-        status = launch_plan(timer->stream, &plan);
+        status = launch_plan(timer->stream, &plan, &memory);
     } while (status == TANDEM_NOT_READY &&
              kernel_timer_remaining_ns(timer) > 0);
     return status;
@@ -261,9 +264,11 @@ static bool has_recompute_launch(enum gemm_kernel_id id)
 static double packing_ns(const struct tuner *tuner,
                          const struct timed_gemm *timed, uint32_t *out_launches)
 {
-    const struct tandem_gemm *gemm = &timed->gemm;
+    struct launch_memory memory;
+    struct tandem_gemm gemm = timed->gemm;
+    gemm_memory_to_slots(&gemm, &memory);
     double bytes = (double)packing_bytes(
-        gemm, timed->kernel, gemm_packed_operands(gemm, timed->kernel),
+        &gemm, timed->kernel, gemm_packed_operands(&gemm, timed->kernel),
         out_launches);
     return *out_launches * tuner->launch_ns + bytes / tuner->bytes_per_ns;
 }

@@ -12,6 +12,7 @@
 #include "opencl/device/device.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/kernel_launch.h"
+#include "opencl/gemm/gemm.h"
 #include "opencl/tune/tune.h"
 
 static struct platform_device hardware = {.info.kind = TANDEM_DEVICE_GPU,
@@ -78,10 +79,16 @@ bool tuning_can_continue(enum tandem_status status)
 }
 
 enum tandem_status launch_plan(struct tandem_stream *stream,
-                               struct launch_plan *plan)
+                               const struct launch_plan *plan,
+                               struct launch_memory *memory)
 {
-    (void)stream, (void)plan;
+    (void)stream, (void)plan, (void)memory;
     return TANDEM_OK;
+}
+
+void gemm_memory_to_slots(struct tandem_gemm *gemm, struct launch_memory *out)
+{
+    (void)gemm, (void)out;
 }
 
 enum tandem_status buffer_copy(struct tandem_stream *stream,

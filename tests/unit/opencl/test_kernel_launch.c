@@ -11,6 +11,7 @@
 #include "opencl/queue/kernel_launch.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/buffer_commands.h"
+#include "opencl/plan/kernel_step.h"
 #include "opencl/queue/hazard_tracking.h"
 
 /* ---- functions that kernel_launch.c calls ---- */
@@ -23,10 +24,12 @@ static const void *third_buffer;
 static uint32_t enqueued, rejected_command, failures, destroyed, cleared;
 static bool clear_is_rejected;
 
-cl_int CL_API_CALL clEnqueueNDRangeKernel(
-    cl_command_queue queue, cl_kernel kernel, cl_uint rank,
-    const size_t *offset, const size_t *global, const size_t *local,
-    cl_uint events, const cl_event *wait, cl_event *event)
+cl_int CL_API_CALL clEnqueueNDRangeKernel(cl_command_queue queue,
+                                          cl_kernel kernel, cl_uint rank,
+                                          const size_t *offset,
+                                          const size_t *global,
+                                          const size_t *local, cl_uint events,
+                                          const cl_event *wait, cl_event *event)
 {
     (void)queue, (void)kernel, (void)rank, (void)offset, (void)global;
     (void)local, (void)events, (void)wait, (void)event;
@@ -61,8 +64,8 @@ enum tandem_status buffer_fill(struct tandem_stream *on,
     return TANDEM_OK;
 }
 
-cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index,
-                                  size_t bytes, const void *value)
+cl_int CL_API_CALL clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes,
+                                  const void *value)
 {
     (void)kernel, (void)bytes;
     if (index == 2)
@@ -109,8 +112,7 @@ void stream_note_use(struct tandem_stream *on, struct tandem_buffer *buffer,
     (void)on, (void)buffer, (void)written;
 }
 
-bool stream_trim_for_retry(struct tandem_stream *on, cl_int code,
-                           bool *retried)
+bool stream_trim_for_retry(struct tandem_stream *on, cl_int code, bool *retried)
 {
     (void)on, (void)code, (void)retried;
     return false;
@@ -159,7 +161,12 @@ enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)
     return TANDEM_OK;
 }
 
-struct tandem_buffer plan_temp_buffer, plan_counter_buffer;
+void step_params_patch(unsigned char *out, const struct kernel_step *step,
+                       const struct slot_address *addresses)
+{
+    (void)addresses;
+    memcpy(out, step->params, step->param_bytes);
+}
 
 enum tandem_status launch_plan_check(const struct launch_plan *plan)
 {
@@ -190,10 +197,18 @@ static void step_add(struct launch_plan *plan, uint8_t kernel, uint32_t written)
     step->groups = 1;
     step->param_bytes = 8;
     step->buffer_count = 3;
-    step->buffers[0] = &memory[0];
-    step->buffers[1] = TEMP_BUFFER;
-    step->buffers[2] = &memory[1];
+    step->slots[0] = SLOT_OUTPUT;
+    step->slots[1] = SLOT_TEMP;
+    step->slots[2] = SLOT_INPUT;
     step->written = written;
+}
+
+static enum tandem_status plan_launch(const struct launch_plan *plan)
+{
+    struct launch_memory operands;
+    launch_memory_set(&operands, SLOT_OUTPUT, &memory[0], 0);
+    launch_memory_set(&operands, SLOT_INPUT, &memory[1], 0);
+    return launch_plan(&stream, plan, &operands);
 }
 
 /*
@@ -214,7 +229,7 @@ static void launch_strict_gemm(uint32_t sums, uint32_t rejected)
     step_add(&plan, 2, sums);
     if ((sums & TO_PARTIALS) != 0)
         step_add(&plan, 3, TO_RESULT);
-    enum tandem_status status = launch_plan(&stream, &plan);
+    enum tandem_status status = plan_launch(&plan);
     stream_kernels_free(&stream);
     ck_assert_uint_eq(destroyed, 1);
     ck_assert_int_eq(status,
@@ -251,10 +266,10 @@ static enum tandem_status launch_with_counters(void)
     plan.step_count = 0;
     plan.temp_bytes = 64;
     step_add(&plan, 0, TO_RESULT | TO_PARTIALS);
-    plan.step[0].buffers[2] = COUNTER_BUFFER;
+    plan.step[0].slots[2] = SLOT_COUNTERS;
     enqueued = 0;
     rejected_command = UINT32_MAX;
-    return launch_plan(&stream, &plan);
+    return plan_launch(&plan);
 }
 
 TEST(counters_are_cleared_before_use)

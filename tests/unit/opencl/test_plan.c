@@ -12,6 +12,8 @@
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemm_plan.h"
 #include "opencl/plan/kernel_step.h"
+#include "opencl/plan/row_mapping.h"
+#include "elementwise.cl"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -180,8 +182,8 @@ static enum sum_split sum_split_kind(uint32_t units, int64_t rows,
     plan_class_reduce.plan(&plan, &request);
     if (plan.step[0].buffer_count == 4) {
         ck_assert_uint_eq(plan.step_count, 1);
-        ck_assert_ptr_eq(plan.step[0].buffers[1], TEMP_BUFFER);
-        ck_assert_ptr_eq(plan.step[0].buffers[3], COUNTER_BUFFER);
+        ck_assert_uint_eq(plan.step[0].slots[1], SLOT_TEMP);
+        ck_assert_uint_eq(plan.step[0].slots[3], SLOT_COUNTERS);
         return SPLIT_LAST_GROUP;
     }
     ck_assert_uint_eq(plan.step[0].buffer_count, 3);
@@ -338,11 +340,82 @@ TEST(one_kernel_recomputes_tiles)
     }
 }
 
+/* The parameters of the first step of relu or softmax on a view. */
+static void params_of(unsigned char *out, struct launch_plan *plan,
+                      const struct tandem_op *op, int64_t rows, int64_t columns,
+                      const struct slot_address *addresses)
+{
+    static const struct platform_device hardware = {.info.compute_units = 4};
+    struct tandem_tensor_desc tensors[2];
+    const struct tandem_tensor_desc *in = &tensors[0], *result = &tensors[1];
+    for (uint32_t i = 0; i < 2; i++)
+        tensors[i] = (struct tandem_tensor_desc){
+            slot_buffer(i == 0 ? SLOT_INPUT : SLOT_OUTPUT, 4),
+            0,
+            TANDEM_F32,
+            2,
+            {rows, columns},
+            {columns, 1}};
+    const struct op_request request = {.hardware = &hardware,
+                                       .group_log2 = 8,
+                                       .op = op,
+                                       .inputs = &in,
+                                       .outputs = &result,
+                                       .input_count = 1,
+                                       .output_count = 1};
+    ck_assert_int_eq(launch_plan_make(plan, &request), TANDEM_OK);
+    ck_assert_uint_eq(plan->step_count, 1);
+    step_params_patch(out, plan->step, addresses);
+}
+
+TEST(launches_patch_what_depends_on_addresses)
+{
+    static struct launch_plan plan;
+    static struct slot_address at[SLOT_COUNT], zero[SLOT_COUNT];
+    _Alignas(8) unsigned char there[MAX_PARAM_BYTES], here[MAX_PARAM_BYTES];
+    const struct contiguous_params *relu[] = {(const void *)here,
+                                              (const void *)there};
+    const struct row_mapping *rows[] = {(const void *)here,
+                                        (const void *)there};
+    const int64_t axis[] = {1};
+    const struct tandem_op operators[] = {
+        {.struct_size = sizeof(operators[0]), .id = TANDEM_OP_RELU},
+        {.struct_size = sizeof(operators[0]),
+         .id = TANDEM_OP_SOFTMAX,
+         .ints = axis,
+         .int_count = 1}};
+    /* 13 elements after a buffer that begins at a multiple of 64 bytes, and 5
+     * after one that begins 2 elements after it. */
+    at[SLOT_OUTPUT] = (struct slot_address){52, 0};
+    at[SLOT_INPUT] = (struct slot_address){20, 8};
+    params_of(here, &plan, &operators[0], 3, 7, zero);
+    params_of(there, &plan, &operators[0], 3, 7, at);
+    ck_assert_uint_eq(relu[0]->offset[0], 0);
+    ck_assert_uint_eq(relu[1]->offset[0], 13);
+    ck_assert_uint_eq(relu[1]->offset[1], 5);
+    ck_assert_uint_eq(relu[0]->misalignment, 0);
+    ck_assert_uint_eq(relu[1]->misalignment, 13);
+    /* The work-items of the plan suffice for each misalignment. */
+    ck_assert_uint_ge(plan.step[0].groups * 256 * 4, 21 + 31);
+    params_of(here, &plan, &operators[1], 3, 7, zero);
+    params_of(there, &plan, &operators[1], 3, 7, at);
+    ck_assert_uint_eq(plan.step[0].key.row_access, ROW_ACCESS_LOCAL_MEMORY);
+    ck_assert_uint_eq(rows[0]->misalignments, 0);
+    ck_assert_uint_eq(rows[1]->misalignments, 2);
+    at[SLOT_OUTPUT].misalignment = 12;
+    params_of(there, &plan, &operators[1], 3, 7, at);
+    ck_assert_uint_eq(rows[1]->misalignments, 2 | 3 << 2);
+    params_of(there, &plan, &operators[1], 3, 71, at);
+    ck_assert_uint_eq(plan.step[0].key.row_access, ROW_ACCESS_SECTOR_ALIGNED);
+    ck_assert_uint_eq(rows[1]->misalignments, 3);
+}
+
 TEST(a_full_plan_is_an_error)
 {
     static struct launch_plan plan;
     static const struct kernel_info info = {.param_bytes = 8};
     const struct kernel_key key = {.kernel = &info};
+    const struct tandem_tensor_desc tensor = {.dtype = TANDEM_F32};
     struct kernel_step *step = NULL;
 
     launch_plan_clear(&plan);
@@ -355,6 +428,12 @@ TEST(a_full_plan_is_an_error)
     ck_assert_int_eq(launch_plan_check(&plan), TANDEM_FAILED);
     step->buffer_count = 0;
     ck_assert_int_eq(launch_plan_check(&plan), TANDEM_OK);
+    for (uint32_t i = 0; i < MAX_STEP_PATCHES; i++)
+        step_patch_offset(step, &tensor, 0);
+    ck_assert_int_eq(launch_plan_check(&plan), TANDEM_OK);
+    step_patch_offset(step, &tensor, 0);
+    ck_assert_int_eq(launch_plan_check(&plan), TANDEM_FAILED);
+    step->patch_count = 0;
     plan_add_step(&plan, &key, NULL);
     ck_assert_uint_eq(plan.step_count, MAX_PLAN_STEPS);
     ck_assert_int_eq(launch_plan_check(&plan), TANDEM_FAILED);
