@@ -2,7 +2,7 @@
 /*
  * The texts of docs/operators.md about each operator class, for
  * list_operators.c: inputs, dtypes, output shapes and attribute lists.  They
- * condense the comment at enum tandem_op_class in tandem/backend.h, as
+ * condense the comment at enum tandem_op_class in tandem/operators.h, as
  * Markdown.  Each class needs a text; its name is text_ and the class's name.
  */
 #ifndef DOCS_LIST_OPERATOR_CLASSES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * list-operators - prints docs/operators.md or, with the argument "golden",
- * tests/abi/golden_operators.h from the tables of tandem/backend.h.
+ * tests/abi/golden_operators.h from the tables of tandem/operators.h.
  */
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +66,8 @@ static const char introduction[] =
     "- *In, out* are the numbers of inputs and outputs, without optional"
     " ones.\n"
     "- *Metric, t* is the maximum difference from a result that is computed in"
-    " float64.\n  `backend.h` defines the metrics at `enum tandem_metric`. Some"
+    " float64.\n  `operators.h` defines the metrics at `enum tandem_metric`. "
+    "Some"
     " of them use s, which\n  the formula defines.\n"
     "- *Cost* is the curve of the profile that predicts the time of the"
     " operator.\n"
@@ -106,7 +107,7 @@ static const char maintenance[] =
     "## How this page is made\n"
     "\n"
     "`docs/list-operators` prints this page from the operator table of"
-    "\n`plugin-api/tandem/backend.h` and the texts of"
+    "\n`plugin-api/tandem/operators.h` and the texts of"
     " `docs/list_operator_classes.h`, and a\ntest compares both. To change it,"
     " change these files and run `make operators`.\n";
 
@@ -373,7 +374,8 @@ static void golden_print(void)
     puts(
         "/* SPDX-License-Identifier: Apache-2.0 */\n"
         "/* Classes and operators of the binary interface, for golden.h.\n"
-        " * \"make operators\" writes this file from backend.h. A row that is\n"
+        " * \"make operators\" writes this file from operators.h. A row that is"
+        "\n"
         " * changed or removed breaks existing plugins. */");
 #define CLASS(ID, number, ...)                                                 \
     puts("VALUE(TANDEM_CLASS_" #ID ", " #number "u)");

@@ -171,8 +171,8 @@ static enum tandem_status check_memory(const struct op_call *call,
 
 /* ---- check_op ---- */
 
-static enum tandem_status find_row(const struct tandem_op *op,
-                                   const struct operator_info **out_row)
+enum tandem_status operator_check(const struct tandem_op *op,
+                                  const struct operator_info **out_row)
 {
     if (op == NULL)
         return argument_error("the operator is NULL");
@@ -199,7 +199,7 @@ enum tandem_status check_op(const struct tandem_op *op,
 {
     struct op_call call = {NULL,        op,           inputs, outputs,
                            input_count, output_count, 0};
-    enum tandem_status status = find_row(op, &call.info);
+    enum tandem_status status = operator_check(op, &call.info);
     if (status != TANDEM_OK)
         return status;
     if (op->id == TANDEM_OP_GEMM) {

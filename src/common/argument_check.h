@@ -35,6 +35,12 @@ enum tandem_status check_op(const struct tandem_op *op,
                             uint32_t output_count, address_range_fn span,
                             const void *user);
 
+struct operator_info;
+/* Checks that the operator exists and sets *out_info to its row of the operator
+ * table.  Its attributes are not checked. */
+enum tandem_status operator_check(const struct tandem_op *op,
+                                  const struct operator_info **out_info);
+
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                               address_range_fn span, const void *user);
 /* Returns the activation of a GEMM. */

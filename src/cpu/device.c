@@ -9,6 +9,7 @@
 
 #include "common/decimal.h"
 #include "common/last_error.h"
+#include "common/prepared_call.h"
 #include "common/cpu_info.h"
 #include "common/struct_size.h"
 #include "cpu/gemm/blas_guard.h"
@@ -143,6 +144,7 @@ static enum tandem_status device_open(uint32_t index,
         return memory_error("open: out of host memory");
     }
     pthread_mutex_init(&device->mutex, NULL);
+    device->id = device_id_new();
     device->kernels = kernels;
     device->pool = pool;
     device->machine_bytes = memory_of_machine();
@@ -208,6 +210,10 @@ static const struct tandem_backend backend = {
     .event_wait = event_wait,
     .event_elapsed_ns = event_elapsed_ns,
     .synchronize = device_synchronize,
+    .op_prepare = prepared_create,
+    .prepared_wait = prepared_wait,
+    .prepared_release = prepared_release,
+    .prepared_launch = prepared_launch,
 };
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)

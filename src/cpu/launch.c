@@ -279,6 +279,11 @@ const struct cpu_class cpu_class_attention = {.run = attention_class_run};
 
 /* ---- general path ------------------------------------------------------- */
 
+const struct cpu_class *cpu_class_of(uint32_t op)
+{
+    return classes[operator_lookup(op)->op_class];
+}
+
 static enum tandem_status launch_checked(const struct work *work)
 {
     enum tandem_status status =
@@ -286,7 +291,7 @@ static enum tandem_status launch_checked(const struct work *work)
                  work->output_count, buffer_span, work->device);
     if (status != TANDEM_OK)
         return status;
-    return classes[operator_lookup(work->op->id)->op_class]->run(work);
+    return cpu_class_of(work->op->id)->run(work);
 }
 
 enum tandem_status launch_supports(

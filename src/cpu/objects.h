@@ -35,6 +35,7 @@ struct memory {
 
 struct tandem_device {
     struct handle handle;
+    uint64_t id; /* of this opening; never used again */
     pthread_mutex_t mutex; /* guards the object lists and `memory` */
     struct owned *streams, *events, *buffers;
     struct memory memory;
@@ -164,6 +165,22 @@ enum tandem_status launch_run(struct tandem_stream *stream,
 enum tandem_status gemm_run(struct tandem_stream *stream,
                             const struct tandem_gemm *gemm);
 
+/* ---- prepared.c --------------------------------------------------------- */
+
+enum tandem_status prepared_create(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared);
+enum tandem_status prepared_wait(struct tandem_prepared *prepared,
+                                 uint64_t timeout_ns);
+void prepared_release(struct tandem_prepared *prepared);
+enum tandem_status prepared_launch(struct tandem_stream *stream,
+                                   struct tandem_prepared *prepared,
+                                   const struct tandem_memory *memory,
+                                   uint32_t count);
+
 /* ---- operators: called with checked arguments, from the caller's thread - */
 
 /* Arguments of one call of launch_run. */
@@ -181,6 +198,9 @@ struct cpu_class {
      * operators do not use the fast path. */
     uint32_t small_output_dtype; /* enum tandem_dtype */
 };
+
+/* Returns the implementation of an operator's class. */
+const struct cpu_class *cpu_class_of(uint32_t op);
 
 #define CPU_CLASS_DECLARE(ID, number, name)                                    \
     extern const struct cpu_class cpu_class_##name;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/decimal.h"
+#include "common/prepared_call.h"
 #include "common/struct_size.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/device/device.h"
@@ -318,6 +319,7 @@ enum tandem_status device_open(uint32_t index,
     if (driver_blocklist_warning()[0] != '\0')
         device_log(device, TANDEM_LOG_WARNING, "%s",
                    driver_blocklist_warning());
+    device->id = device_id_new();
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, values.memory_limit_bytes);
     bulk_transfer_start(&device->bulk_transfer, values.thread_count);

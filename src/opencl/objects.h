@@ -32,6 +32,7 @@ enum driver_wait_mode {
 
 struct tandem_device {
     struct handle handle;
+    uint64_t id; /* of this opening; never used again */
     const struct platform_device *hardware;
     cl_context context;       /* shared by all open handles of the hardware */
     cl_command_queue utility; /* queue for commands without a stream */

@@ -13,6 +13,7 @@
 #include "opencl/device_lifecycle.h"
 #include "opencl/gemm/gemm.h"
 #include "opencl/memory/pinned_memory.h"
+#include "opencl/prepared.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/event.h"
 #include "opencl/queue/kernel_launch.h"
@@ -210,31 +211,6 @@ static enum tandem_status check_call(struct tandem_device *device,
 {
     enum tandem_status status = device_check(device);
     return status == TANDEM_OK ? launch_check(device, request, false) : status;
-}
-
-/* If `status` means that the device cannot run the plan's GEMM kernel, or its
- * kernel of attention for tensor cores, disables the kernel and returns true: a
- * new plan has another. */
-static bool failed_kernel_disable(struct tandem_device *device,
-                                  const struct launch_plan *plan,
-                                  enum tandem_status status)
-{
-    const struct tandem_gemm f32 = {.dtype = TANDEM_F32, .c_dtype = TANDEM_F32};
-    const char *name = "attention_mma";
-    if ((plan->selected_gemm == 0 && !plan->uses_attention_mma) ||
-        (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
-        return false;
-    if (plan->selected_gemm != 0) {
-        enum gemm_kernel_id kernel =
-            (enum gemm_kernel_id)(plan->selected_gemm - 1);
-        name = gemm_configs[kernel].name;
-        gemm_selector_disable(&device->gemm_selector, &f32, kernel);
-    } else {
-        atomic_store(&device->attention_mma_failed, true);
-    }
-    device_log(device, TANDEM_LOG_WARNING, "kernel %s is disabled on %s: %s",
-               name, device->hardware->info.name, last_error_get());
-    return true;
 }
 
 /* Plans the operator and calls `visit` for each kernel that needs a build,
@@ -454,7 +430,11 @@ static const struct tandem_backend backend = {
     .event_query = entry_event_query,
     .event_wait = event_wait,
     .event_elapsed_ns = entry_elapsed,
-    .synchronize = entry_synchronize};
+    .synchronize = entry_synchronize,
+    .op_prepare = prepared_create,
+    .prepared_wait = prepared_wait,
+    .prepared_release = prepared_release,
+    .prepared_launch = prepared_launch};
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {

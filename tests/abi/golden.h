@@ -110,7 +110,7 @@ FIELD(tandem_memory_stats, driver_alloc_count, 48, 44, 48)
 FIELD(tandem_memory_stats, buffer_count, 56, 52, 56)
 FIELD(tandem_memory_stats, cached_kernel_count, 64, 60, 64)
 
-SIZE(tandem_backend, 344, 176, 176)
+SIZE(tandem_backend, 376, 192, 192)
 ALIGNMENT(tandem_backend, 8, 4, 4)
 FIELD(tandem_backend, struct_size, 0, 0, 0)
 FIELD(tandem_backend, abi_major, 8, 4, 4)
@@ -156,6 +156,32 @@ FIELD(tandem_backend, capture_begin, 312, 160, 160)
 FIELD(tandem_backend, capture_end, 320, 164, 164)
 FIELD(tandem_backend, graph_launch, 328, 168, 168)
 FIELD(tandem_backend, graph_destroy, 336, 172, 172)
+FIELD(tandem_backend, op_prepare, 344, 176, 176)
+FIELD(tandem_backend, prepared_wait, 352, 180, 180)
+FIELD(tandem_backend, prepared_release, 360, 184, 184)
+FIELD(tandem_backend, prepared_launch, 368, 188, 188)
+
+SIZE(tandem_operand_desc, 160, 160, 160)
+ALIGNMENT(tandem_operand_desc, 8, 4, 8)
+FIELD(tandem_operand_desc, dtype, 0, 0, 0)
+FIELD(tandem_operand_desc, rank, 4, 4, 4)
+FIELD(tandem_operand_desc, shape, 8, 8, 8)
+FIELD(tandem_operand_desc, strides, 72, 72, 72)
+FIELD(tandem_operand_desc, alignment_bytes, 136, 136, 136)
+FIELD(tandem_operand_desc, same_as_input, 140, 140, 140)
+FIELD(tandem_operand_desc, reserved, 144, 144, 144)
+
+SIZE(tandem_memory, 16, 12, 16)
+ALIGNMENT(tandem_memory, 8, 4, 8)
+FIELD(tandem_memory, buffer, 0, 0, 0)
+FIELD(tandem_memory, byte_offset, 8, 4, 8)
+
+SIZE(tandem_prepared_info, 24, 20, 24)
+ALIGNMENT(tandem_prepared_info, 8, 4, 8)
+FIELD(tandem_prepared_info, struct_size, 0, 0, 0)
+FIELD(tandem_prepared_info, temporary_bytes, 8, 4, 8)
+FIELD(tandem_prepared_info, is_ready, 16, 12, 16)
+FIELD(tandem_prepared_info, reserved, 20, 16, 20)
 
 SIZE(tandem_op_info, 88, 64, 64)
 ALIGNMENT(tandem_op_info, 8, 4, 8)
@@ -303,6 +329,14 @@ ENTRY(capture_end, enum tandem_status (*)(struct tandem_stream *, struct
 ENTRY(graph_launch, enum tandem_status (*)(struct tandem_stream *, struct
       tandem_graph *))
 ENTRY(graph_destroy, void (*)(struct tandem_graph *))
+ENTRY(op_prepare, enum tandem_status (*)(struct tandem_device *, const struct
+      tandem_op *, const struct tandem_operand_desc *const *, uint32_t, const
+      struct tandem_operand_desc *const *, uint32_t, uint32_t, struct
+      tandem_prepared_info *, struct tandem_prepared **))
+ENTRY(prepared_wait, enum tandem_status (*)(struct tandem_prepared *, uint64_t))
+ENTRY(prepared_release, void (*)(struct tandem_prepared *))
+ENTRY(prepared_launch, enum tandem_status (*)(struct tandem_stream *, struct
+      tandem_prepared *, const struct tandem_memory *, uint32_t))
 
 /* ---- enumerators ---- */
 
@@ -367,6 +401,8 @@ VALUE(TANDEM_TRANSFER_ASYNC, 1u)
 VALUE(TANDEM_MAP_READ, 1u)
 VALUE(TANDEM_MAP_WRITE, 2u)
 VALUE(TANDEM_STREAM_PROFILING, 1u)
+VALUE(TANDEM_PREPARE_QUERY, 1u)
+VALUE(TANDEM_PREPARE_COMPILE_NOW, 2u)
 VALUE(TANDEM_TENSOR_READ_ONLY, 1u)
 
 /* ---- classes and operators ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Classes and operators of the binary interface, for golden.h.
- * "make operators" writes this file from backend.h. A row that is
+ * "make operators" writes this file from operators.h. A row that is
  * changed or removed breaks existing plugins. */
 VALUE(TANDEM_CLASS_UNARY, 1u)
 VALUE(TANDEM_CLASS_BINARY, 2u)

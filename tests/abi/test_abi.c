@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compares the operator table of backend.h with its golden list: numbers,
+ * Compares the operator table of operators.h with its golden list: numbers,
  * names, attributes. layout.c checks the layout.
  */
 #include <string.h>

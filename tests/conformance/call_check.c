@@ -171,6 +171,112 @@ static enum tandem_status launch_call(const struct suite *plugin,
                               arguments->out_count);
 }
 
+/* ---- the call as a prepared operator ---- */
+
+/* Returns a power of two that divides the offset, at most 64. */
+static uint32_t offset_alignment(uint64_t offset)
+{
+    const uint32_t low = (uint32_t)(offset % 64);
+
+    return low != 0 ? low & -low : 64;
+}
+
+static bool is_same_tensor(const struct tandem_tensor_desc *a,
+                           const struct tandem_tensor_desc *b)
+{
+    bool same = a->buffer == b->buffer && a->byte_offset == b->byte_offset &&
+                a->dtype == b->dtype && a->rank == b->rank;
+
+    for (uint32_t i = 0; same && i < a->rank && i < TANDEM_MAX_RANK; i++)
+        same = a->shape[i] == b->shape[i] &&
+               (a->shape[i] <= 1 || a->strides[i] == b->strides[i]);
+    return same;
+}
+
+/* Returns 1 + the input that the output is, or 0. */
+static uint32_t same_input(const struct arguments *arguments,
+                           const struct tandem_tensor_desc *output)
+{
+    for (uint32_t i = 0; i < arguments->in_count; i++)
+        if (arguments->ins[i] != NULL &&
+            is_same_tensor(arguments->ins[i], output))
+            return i + 1;
+    return 0;
+}
+
+static const struct tandem_operand_desc *
+operand_describe(struct tandem_operand_desc *out,
+                 const struct tandem_tensor_desc *tensor, uint32_t same,
+                 bool is_aligned)
+{
+    if (tensor == NULL)
+        return NULL;
+    *out = (struct tandem_operand_desc){
+        .dtype = tensor->dtype,
+        .rank = tensor->rank,
+        .alignment_bytes =
+            is_aligned ? offset_alignment(tensor->byte_offset) : 0,
+        .same_as_input = same};
+    memcpy(out->shape, tensor->shape, sizeof(out->shape));
+    memcpy(out->strides, tensor->strides, sizeof(out->strides));
+    return out;
+}
+
+/*
+ * Prepares the call and launches it. The alignment is that of the operands, or
+ * that of their elements.
+ */
+static enum tandem_status
+prepared_call_launch(const struct suite *plugin,
+                     const struct arguments *arguments, bool is_aligned)
+{
+    const struct tandem_backend *api = &plugin->api;
+    const uint32_t ins = arguments->in_count, outs = arguments->out_count;
+    struct tandem_operand_desc descs[2 * (CALL_OPERANDS + 1)];
+    const struct tandem_operand_desc *pointers[2 * (CALL_OPERANDS + 1)];
+    struct tandem_memory memory[2 * (CALL_OPERANDS + 1)];
+    struct tandem_prepared *prepared = NULL;
+    enum tandem_status status;
+
+    for (uint32_t i = 0; i < ins + outs; i++) {
+        const struct tandem_tensor_desc *tensor =
+            i < ins ? arguments->ins[i] : arguments->outs[i - ins];
+        uint32_t same =
+            i >= ins && tensor != NULL ? same_input(arguments, tensor) : 0;
+
+        pointers[i] = operand_describe(&descs[i], tensor, same, is_aligned);
+        memory[i] = (struct tandem_memory){NULL, 0};
+        if (tensor != NULL)
+            memory[i] =
+                (struct tandem_memory){tensor->buffer, tensor->byte_offset};
+    }
+    status = api->op_prepare(plugin->device, &arguments->op, pointers, ins,
+                             pointers + ins, outs, 0, NULL, &prepared);
+    if (status != TANDEM_OK)
+        return status;
+    status = api->prepared_launch(plugin->stream, prepared, memory, ins + outs);
+    api->prepared_release(prepared);
+    return status;
+}
+
+/*
+ * Makes the call by launch or as a prepared operator: the first and the second
+ * of several runs, or in turn. Results can depend on the alignment, so that of
+ * several runs is the same.
+ */
+static enum tandem_status launch_in_turn(const struct suite *plugin,
+                                         const struct arguments *arguments,
+                                         uint32_t run, uint32_t runs)
+{
+    static uint32_t calls;
+    const uint32_t turn = runs > 1 ? run : calls++;
+
+    if (turn % 2 == 0 || plugin->api.op_prepare == NULL ||
+        arguments->op.gemm != NULL)
+        return launch_call(plugin, arguments);
+    return prepared_call_launch(plugin, arguments, turn % 4 == 1);
+}
+
 /* Downloads the buffers of outputs and, after the last run, of inputs. */
 static bool buffers_download(struct outcome *outcome,
                              const struct arguments *arguments,
@@ -247,7 +353,7 @@ static void outcome_run(struct outcome *outcome, const struct suite *plugin,
         arguments_bind(&arguments, call);
         if (run == 0)
             outcome->supports = supports_call(plugin, &arguments);
-        status = launch_call(plugin, &arguments);
+        status = launch_in_turn(plugin, &arguments, run, runs);
         if (status != TANDEM_OK)
             snprintf(outcome->message, sizeof(outcome->message), "%s",
                      plugin_message(plugin));

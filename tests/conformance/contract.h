@@ -114,6 +114,7 @@ void contract_transfer(struct suite *suite);
 void contract_stream(struct suite *suite);
 void contract_alias(struct suite *suite);
 void contract_ready(struct suite *suite);
+void contract_prepared(struct suite *suite);
 void contract_fault(struct suite *suite);
 void invalid_memory_run(struct suite *suite);
 void invalid_launch_run(struct suite *suite);

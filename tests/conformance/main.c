@@ -30,6 +30,7 @@ const struct group groups[] = {
     {"stream", contract_stream, "streams, events and waits"},
     {"alias", contract_alias, "outputs that overlap"},
     {"ready", contract_ready, "prepare and ready"},
+    {"prepared", contract_prepared, "prepared operators"},
     {"fault", contract_fault, "errors after launch returned"},
     {"invalid-memory", invalid_memory_run,
      "invalid arguments of memory and streams"},

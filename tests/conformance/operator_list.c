@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the operator table of backend.h; see operator_list.h. */
+/* Reads the operator table of operators.h; see operator_list.h. */
 #include "operator_list.h"
 
 #include <string.h>

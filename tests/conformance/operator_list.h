@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The suite's reader of the operator table of backend.h. The suite does not
+ * The suite's reader of the operator table of operators.h. The suite does not
  * use the library's reader, so that the tests can find mistakes in the
  * library's.
  */

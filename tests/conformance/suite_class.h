@@ -2,8 +2,8 @@
 /*
  * The interface between the suite and an operator class.  The class's file has
  * `suite_<class>` with its cases, its reference and its random calls; the table
- * of all classes is generated from TANDEM_CLASSES in tandem/backend.h.  All of
- * it is constant.
+ * of all classes is generated from TANDEM_CLASSES in tandem/operators.h.  All
+ * of it is constant.
  */
 #ifndef TANDEM_CONFORMANCE_SUITE_CLASS_H
 #define TANDEM_CONFORMANCE_SUITE_CLASS_H

@@ -42,7 +42,7 @@
  *       process; see guard_pages.c.
  *   TANDEM_LAYER_LAUNCHES=FILE
  *       Appends a line to the file for each kernel and copy: name, sizes,
- *       build options and parameters. For compare-launches.
+ *       build options and parameters. For run-launch-comparison.
  *   TANDEM_LAYER_LEAVES=1
  *       At exit the layer prints how many contexts the program left open.
  *

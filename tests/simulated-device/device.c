@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/last_error.h"
+#include "common/prepared_call.h"
 #include "common/struct_size.h"
 #include "internal.h"
 
@@ -173,6 +174,7 @@ enum tandem_status device_open(uint32_t index,
     if (!device)
         return memory_error("open: no memory");
     pthread_mutex_init(&device->mutex, NULL);
+    device->id = device_id_new();
     device->index = index;
     device->next_base = 4096;
     status = script_read(&device->script, index, options);

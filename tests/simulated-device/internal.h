@@ -12,6 +12,7 @@
 
 #include <tandem/backend.h>
 
+#include "common/argument_check.h"
 #include "common/handle_pool.h"
 #include "simulated_device.h"
 
@@ -111,6 +112,7 @@ struct sim_script {
 
 struct sim_device {
     struct handle handle;
+    uint64_t id; /* Of this opening. */
     uint32_t index;
     pthread_mutex_t mutex;
     struct tandem_device *inner;
@@ -215,6 +217,29 @@ ENTRY(operator_prepare, prepare);
 ENTRY(operator_ready, query_ready);
 ENTRY(operator_launch, launch);
 ENTRY(operator_gemm, gemm);
+/* An address_range_fn; user is the locked device. */
+enum tandem_status address_range_of(const void *user,
+                                    const struct tandem_buffer *handle,
+                                    struct address_range *out);
+/* Locked. */
+enum tandem_status operator_is_supported(const struct sim_device *device,
+                                         uint32_t id);
+/* Locked. Returns TANDEM_OK, or NOT_READY without a message. */
+enum tandem_status readiness(const struct sim_device *device, uint32_t id);
+/* Locked. Compiles an operator that is not ready, which makes it ready. */
+void launch_compile(struct sim_device *device, uint32_t id);
+/* Locked.  Enqueues a call that was checked. */
+enum tandem_status launch_enqueue(
+    struct sim_stream *stream, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
+
+/* ---- prepared.c ---- */
+
+ENTRY(sim_op_prepare, op_prepare);
+ENTRY(sim_prepared_wait, prepared_wait);
+ENTRY(sim_prepared_release, prepared_release);
+ENTRY(sim_prepared_launch, prepared_launch);
 
 /* ---- command.c ---- */
 

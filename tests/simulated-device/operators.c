@@ -12,10 +12,9 @@
 #include "common/operator_table.h"
 #include "internal.h"
 
-/* An address_range_fn; user is the locked device. */
-static enum tandem_status address_range_of(const void *user,
-                                           const struct tandem_buffer *handle,
-                                           struct address_range *out)
+enum tandem_status address_range_of(const void *user,
+                                    const struct tandem_buffer *handle,
+                                    struct address_range *out)
 {
     struct sim_buffer *buffer;
     enum tandem_status status =
@@ -28,9 +27,8 @@ static enum tandem_status address_range_of(const void *user,
     return TANDEM_OK;
 }
 
-/* Locked. */
-static enum tandem_status operator_is_supported(const struct sim_device *device,
-                                                uint32_t id)
+enum tandem_status operator_is_supported(const struct sim_device *device,
+                                         uint32_t id)
 {
     if (id < TANDEM_OP_ID_END && device->script.decline[id])
         return last_error_set(TANDEM_UNSUPPORTED,
@@ -62,9 +60,7 @@ enum tandem_status operator_supports(
     return device_unlock(device, status);
 }
 
-/* Locked. Returns TANDEM_OK, or NOT_READY without a message. */
-static enum tandem_status readiness(const struct sim_device *device,
-                                    uint32_t id)
+enum tandem_status readiness(const struct sim_device *device, uint32_t id)
 {
     if (device->script.ready == SIM_READY_ALWAYS)
         return TANDEM_OK;
@@ -132,8 +128,7 @@ enum tandem_status operator_ready(
     return device_unlock(device, status);
 }
 
-/* Locked. Compiles an operator that is not ready, which makes it ready. */
-static void launch_compile(struct sim_device *device, uint32_t id)
+void launch_compile(struct sim_device *device, uint32_t id)
 {
     if (readiness(device, id) == TANDEM_OK)
         return;
@@ -197,8 +192,7 @@ static enum tandem_status op_copy(struct command *command,
     return TANDEM_OK;
 }
 
-/* Locked.  Enqueues a call that check_op accepted. */
-static enum tandem_status launch_enqueue(
+enum tandem_status launch_enqueue(
     struct sim_stream *stream, const struct tandem_op *op,
     const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
     const struct tandem_tensor_desc *const *outputs, uint32_t output_count)

@@ -4,7 +4,7 @@
 
     pytorch_operators.py LIBTANDEM BACKEND_H [--threads=N] [--filter=TEXT]
 
-calls libtandem.so, and takes the operators' numbers from backend.h. Each operator
+calls libtandem.so, and takes the operators' numbers from operators.h. Each operator
 runs on the same random inputs in both; a result that differs is an error. Prints both
 times in ms and the speed of Tandem relative to PyTorch: above 1, Tandem is faster. The
 times include the wait for the result, and exclude the allocation of Tandem's output.
@@ -252,7 +252,7 @@ def layer_rows(torch):
 def main():
     parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.split("\n", 1)[0])
     parser.add_argument("library", metavar="LIBTANDEM", help="the path of libtandem.so")
-    parser.add_argument("header", metavar="BACKEND_H", help="the path of backend.h")
+    parser.add_argument("header", metavar="OPERATORS_H", help="the path of operators.h")
     parser.add_argument("--threads", type=int, default=1, metavar="N")
     parser.add_argument("--filter", default="", metavar="TEXT",
                         help="only rows whose label contains TEXT")

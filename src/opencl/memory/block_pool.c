@@ -176,7 +176,9 @@ block_create_within_limit(struct tandem_device *device, uint64_t requested,
     if (status == TANDEM_OK) {
         pool->stats.driver_alloc_count++;
         (*out_block)->address = pool->next_address;
-        pool->next_address += bytes;
+        /* Drivers align memory, too. */
+        pool->next_address += (bytes + MAX_SLOT_ALIGNMENT - 1) /
+                              MAX_SLOT_ALIGNMENT * MAX_SLOT_ALIGNMENT;
     } else {
         pool->stats.allocated_bytes -= bytes;
     }

@@ -387,6 +387,19 @@ static enum tandem_status check_inputs_poison(const struct op_request *request)
     return status;
 }
 
+enum tandem_status device_plan_make(struct tandem_device *device,
+                                    const struct op_request *request,
+                                    struct launch_plan *out_plan)
+{
+    struct op_request complete = *request;
+    complete.hardware = device->hardware;
+    complete.group_log2 = device->programs.group_log2;
+    complete.has_device_scope_visibility = device->has_device_scope_visibility;
+    complete.gemm_selector = &device->gemm_selector;
+    complete.avoids_attention_mma = atomic_load(&device->attention_mma_failed);
+    return launch_plan_make(out_plan, &complete);
+}
+
 enum tandem_status launch_plan_for_device(struct tandem_device *device,
                                           const struct op_request *request,
                                           struct launch_plan *out_plan,
@@ -395,12 +408,7 @@ enum tandem_status launch_plan_for_device(struct tandem_device *device,
     struct planned_operands operands;
     struct op_request planned = *request;
     operands_plan(&operands, out_memory, &planned);
-    planned.hardware = device->hardware;
-    planned.group_log2 = device->programs.group_log2;
-    planned.has_device_scope_visibility = device->has_device_scope_visibility;
-    planned.gemm_selector = &device->gemm_selector;
-    planned.avoids_attention_mma = atomic_load(&device->attention_mma_failed);
-    return launch_plan_make(out_plan, &planned);
+    return device_plan_make(device, &planned, out_plan);
 }
 
 enum tandem_status launch_op(struct tandem_stream *stream,

@@ -42,6 +42,10 @@ enum tandem_status launch_steps(struct tandem_stream *stream,
  * UNSUPPORTED.  If `buffers` is false, does not check the tensors' buffers. */
 enum tandem_status launch_check(const struct tandem_device *device,
                                 const struct op_request *request, bool buffers);
+/* Plans the kernels of a request whose tensors have slots, for the device. */
+enum tandem_status device_plan_make(struct tandem_device *device,
+                                    const struct op_request *request,
+                                    struct launch_plan *out_plan);
 /* Plans the kernels of an operator for the device.  Sets the memory of the
  * operands, which may have no buffers if the plan is not launched. */
 enum tandem_status launch_plan_for_device(struct tandem_device *device,

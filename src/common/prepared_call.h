@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the prepared operators of all plugins have: the handle, a checked call
+ * without memory, and the check of the memory of a launch.  Any thread may call
+ * these functions. */
+#ifndef TANDEM_COMMON_PREPARED_CALL_H
+#define TANDEM_COMMON_PREPARED_CALL_H
+
+#include <stdatomic.h>
+
+#include "common/argument_check.h"
+#include "common/handle_pool.h"
+#include "common/operator_table.h"
+
+struct prepared_operand {
+    struct tandem_tensor_desc tensor; /* without buffer and offset */
+    /* Bytes that the operand reaches before and after the start of its element
+     * (0, ..., 0).  Both are 0 if it is empty. */
+    uint64_t bytes_before, bytes_after;
+    uint32_t alignment;     /* of that element, in bytes: a power of two */
+    uint32_t same_as_input; /* as in struct tandem_operand_desc */
+    bool is_scalar;
+};
+
+/* The arrays are in the same block of memory as the struct. */
+struct prepared_call {
+    const struct operator_info *info;
+    struct tandem_op op; /* with copies of the attributes */
+    uint32_t input_count, output_count;
+    const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
+    struct prepared_operand operands[]; /* inputs, then outputs */
+};
+
+/* Checks the arguments of op_prepare that are not about the operator. */
+enum tandem_status
+prepare_arguments_check(uint32_t flags,
+                        const struct tandem_prepared_info *out_info,
+                        struct tandem_prepared *const *out_prepared);
+
+/* Checks the call, and sets *out_call to a copy that the caller frees with
+ * free(), or to NULL.  Does not accept GEMM. */
+enum tandem_status prepared_call_create(
+    const struct tandem_op *op, const struct tandem_operand_desc *const *inputs,
+    uint32_t input_count, const struct tandem_operand_desc *const *outputs,
+    uint32_t output_count, struct prepared_call **out_call);
+
+/* Checks the memory of a launch: see prepared_launch in backend.h.  `span` and
+ * `user` are those of check_op. */
+enum tandem_status
+prepared_call_check_memory(const struct prepared_call *call,
+                           const struct tandem_memory *memory, uint32_t count,
+                           address_range_fn span, const void *user);
+
+/* ---- handles ---- */
+
+/* The first member of a plugin's struct tandem_prepared. */
+struct prepared_base {
+    struct handle handle;
+    struct prepared_call *call;
+    /* The device, which is live if its id is still device_id. */
+    struct tandem_device *device;
+    uint64_t device_id;
+    /* One of the caller, and one of each call in progress. 0: freed. */
+    _Atomic uint32_t references;
+};
+
+/* Returns an id for a device that is opened, which no other device gets. */
+uint64_t device_id_new(void);
+/* Takes a reference to a live prepared operator. */
+enum tandem_status prepared_take(const struct handle_pool *pool,
+                                 struct prepared_base *prepared);
+/* Gives a reference back.  Returns true if it was the last one, so that the
+ * plugin must free the operator. */
+bool prepared_drop(struct prepared_base *prepared);
+/* Returns an error for a prepared operator whose device was closed. */
+enum tandem_status prepared_device_closed(void);
+
+#endif

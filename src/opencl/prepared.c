@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A prepared operator has a checked call and its launch plan.  If the device
+ * turns out not to run a kernel of the plan, or only with smaller work-groups,
+ * it gets another plan; the old ones live as long as the operator, because
+ * other threads may be launching them. */
+#include "opencl/prepared.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/prepared_call.h"
+#include "common/struct_size.h"
+#include "opencl/device/device.h"
+#include "opencl/device/event_poll.h"
+#include "opencl/gemm/gemm_selector.h"
+#include "opencl/plan/kernel_step.h"
+#include "opencl/queue/kernel_launch.h"
+
+#define PREPARED_MAGIC 0x70726570u
+#define POLL_NS 1000000
+
+/* A plan with as many steps as it has. */
+struct stored_plan {
+    struct stored_plan *older;
+    uint32_t group_log2; /* work-group size of the device at that time */
+    struct launch_plan plan;
+};
+
+struct tandem_prepared {
+    struct prepared_base base;
+    pthread_mutex_t mutex; /* held while a new plan is made */
+    struct stored_plan *_Atomic newest;
+};
+
+static struct handle_pool prepared_handles =
+    HANDLE_POOL(struct tandem_prepared, PREPARED_MAGIC);
+
+bool failed_kernel_disable(struct tandem_device *device,
+                           const struct launch_plan *plan,
+                           enum tandem_status status)
+{
+    const struct tandem_gemm f32 = {.dtype = TANDEM_F32, .c_dtype = TANDEM_F32};
+    const char *name = "attention_mma";
+    if ((plan->selected_gemm == 0 && !plan->uses_attention_mma) ||
+        (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
+        return false;
+    if (plan->selected_gemm != 0) {
+        enum gemm_kernel_id kernel =
+            (enum gemm_kernel_id)(plan->selected_gemm - 1);
+        name = gemm_configs[kernel].name;
+        gemm_selector_disable(&device->gemm_selector, &f32, kernel);
+    } else {
+        atomic_store(&device->attention_mma_failed, true);
+    }
+    device_log(device, TANDEM_LOG_WARNING, "kernel %s is disabled on %s: %s",
+               name, device->hardware->info.name, last_error_get());
+    return true;
+}
+
+/* ---- plans ---- */
+
+/* Returns the slot of operand `number`; an output that is an input has the slot
+ * of the input. */
+static uint32_t operand_slot(const struct prepared_call *call, uint32_t number)
+{
+    uint32_t same = call->operands[number].same_as_input;
+    if (same != 0)
+        return SLOT_INPUT + same - 1;
+    return number < call->input_count
+               ? SLOT_INPUT + number
+               : SLOT_OUTPUT + number - call->input_count;
+}
+
+static enum tandem_status plan_make(struct launch_plan *out,
+                                    struct tandem_device *device,
+                                    const struct prepared_call *call)
+{
+    struct tandem_tensor_desc tensors[2 * TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
+    for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
+        const struct prepared_operand *operand = &call->operands[i];
+        const struct tandem_tensor_desc **list =
+            i < call->input_count ? &inputs[i]
+                                  : &outputs[i - call->input_count];
+        tensors[i] = operand->tensor;
+        tensors[i].buffer =
+            slot_buffer(operand_slot(call, i),
+                        min_u32(operand->alignment, MAX_SLOT_ALIGNMENT));
+        *list = operand->is_scalar ? NULL : &tensors[i];
+    }
+    const struct op_request request = {.op = &call->op,
+                                       .inputs = inputs,
+                                       .outputs = outputs,
+                                       .input_count = call->input_count,
+                                       .output_count = call->output_count,
+                                       .select_gemm = gemm_selector_choose_own};
+    return device_plan_make(device, &request, out);
+}
+
+/* Makes another plan, unless another thread did since `used` was the newest. */
+static enum tandem_status plan_renew(struct tandem_prepared *prepared,
+                                     const struct stored_plan *used)
+{
+    struct launch_plan plan;
+    uint32_t group_log2 =
+        atomic_load(&prepared->base.device->programs.group_log2);
+    enum tandem_status status = TANDEM_OK;
+    pthread_mutex_lock(&prepared->mutex);
+    struct stored_plan *newest = atomic_load(&prepared->newest);
+    if (newest == used)
+        status = plan_make(&plan, prepared->base.device, prepared->base.call);
+    if (newest == used && status == TANDEM_OK) {
+        size_t bytes = offsetof(struct launch_plan, step) +
+                       plan.step_count * sizeof(plan.step[0]);
+        struct stored_plan *stored =
+            malloc(offsetof(struct stored_plan, plan) + bytes);
+        if (stored != NULL) {
+            memcpy(&stored->plan, &plan, bytes);
+            stored->older = newest;
+            stored->group_log2 = group_log2;
+            atomic_store(&prepared->newest, stored);
+        } else {
+            status = memory_error("op_prepare: out of host memory");
+        }
+    }
+    pthread_mutex_unlock(&prepared->mutex);
+    return status;
+}
+
+/* ---- handles ---- */
+
+static void prepared_free(struct tandem_prepared *prepared)
+{
+    struct stored_plan *plan = atomic_load(&prepared->newest);
+    while (plan != NULL) {
+        struct stored_plan *older = plan->older;
+        free(plan);
+        plan = older;
+    }
+    free(prepared->base.call);
+    pthread_mutex_destroy(&prepared->mutex);
+    handle_free(&prepared_handles, prepared);
+}
+
+static void reference_drop(struct tandem_prepared *prepared)
+{
+    if (prepared_drop(&prepared->base))
+        prepared_free(prepared);
+}
+
+/* Takes a reference.  Fails if the operator is not live, or if its device is
+ * closed. */
+static enum tandem_status reference_take(struct tandem_prepared *prepared)
+{
+    enum tandem_status status =
+        prepared_take(&prepared_handles, &prepared->base);
+    if (status != TANDEM_OK)
+        return status;
+    const struct tandem_device *device = prepared->base.device;
+    status = !handle_live(&device_handles, device) ||
+                     device->id != prepared->base.device_id
+                 ? prepared_device_closed()
+                 : device_check(device);
+    if (status != TANDEM_OK)
+        reference_drop(prepared);
+    return status;
+}
+
+void prepared_release(struct tandem_prepared *prepared)
+{
+    if (!handle_live(&prepared_handles, prepared))
+        return;
+    /* Later calls with this handle fail; calls in progress keep the operator.
+     */
+    handle_hide(prepared);
+    reference_drop(prepared);
+}
+
+/* ---- compilation ---- */
+
+/* Returns TANDEM_OK if all kernels are built, NOT_READY, or an error. */
+static enum tandem_status plan_query(struct tandem_device *device,
+                                     const struct launch_plan *plan)
+{
+    enum tandem_status status = TANDEM_OK;
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan->step_count; i++)
+        if (plan->step[i].key.kernel != NULL)
+            status = kernel_variant_query(device, &plan->step[i].key);
+    return status;
+}
+
+static enum tandem_status plan_start(struct tandem_device *device,
+                                     const struct launch_plan *plan)
+{
+    enum tandem_status status = TANDEM_OK;
+    for (uint32_t i = 0; status == TANDEM_OK && i < plan->step_count; i++)
+        if (plan->step[i].key.kernel != NULL)
+            status = kernel_variant_prepare(device, plan, i);
+    return status;
+}
+
+/* Queries the newest plan.  Makes another one, and starts to compile it, if the
+ * device cannot run a kernel, or needs smaller work-groups. */
+static enum tandem_status query_or_renew(struct tandem_prepared *prepared)
+{
+    struct tandem_device *device = prepared->base.device;
+    const struct stored_plan *used = atomic_load(&prepared->newest);
+    enum tandem_status status = plan_query(device, &used->plan);
+    bool renew =
+        failed_kernel_disable(device, &used->plan, status) ||
+        (status == TANDEM_NOT_READY &&
+         used->group_log2 != atomic_load(&device->programs.group_log2));
+    if (!renew)
+        return status;
+    status = plan_renew(prepared, used);
+    if (status == TANDEM_OK)
+        status = plan_start(device, &atomic_load(&prepared->newest)->plan);
+    return status == TANDEM_OK ? TANDEM_NOT_READY : status;
+}
+
+static enum tandem_status wait_for(struct tandem_prepared *prepared,
+                                   uint64_t timeout_ns)
+{
+    const uint64_t start = monotonic_ns();
+    enum tandem_status status = query_or_renew(prepared);
+    while (status == TANDEM_NOT_READY) {
+        static const struct timespec pause = {.tv_nsec = POLL_NS};
+        if (monotonic_ns() - start >= timeout_ns)
+            break;
+        nanosleep(&pause, NULL);
+        status = query_or_renew(prepared);
+    }
+    return status;
+}
+
+enum tandem_status prepared_wait(struct tandem_prepared *prepared,
+                                 uint64_t timeout_ns)
+{
+    enum tandem_status status = reference_take(prepared);
+    if (status != TANDEM_OK)
+        return status;
+    status = wait_for(prepared, timeout_ns);
+    reference_drop(prepared);
+    return status;
+}
+
+/* ---- op_prepare ---- */
+
+static struct tandem_prepared *prepared_new(struct tandem_device *device)
+{
+    struct tandem_prepared *prepared = handle_new(&prepared_handles);
+    if (prepared == NULL)
+        return NULL;
+    if (pthread_mutex_init(&prepared->mutex, NULL) != 0) {
+        handle_free(&prepared_handles, prepared);
+        return NULL;
+    }
+    prepared->base.device = device;
+    prepared->base.device_id = device->id;
+    atomic_store(&prepared->base.references, 1);
+    return prepared;
+}
+
+static enum tandem_status prepared_start(struct tandem_prepared *prepared,
+                                         uint32_t flags)
+{
+    const struct launch_plan *plan = &atomic_load(&prepared->newest)->plan;
+    enum tandem_status status = TANDEM_OK;
+    if ((flags & TANDEM_PREPARE_QUERY) == 0)
+        status = plan_start(prepared->base.device, plan);
+    if (status == TANDEM_OK && (flags & TANDEM_PREPARE_COMPILE_NOW) != 0)
+        status = wait_for(prepared, device_timeout_ns(prepared->base.device));
+    return status;
+}
+
+static void info_fill(const struct tandem_prepared *prepared,
+                      struct tandem_prepared_info *out)
+{
+    const struct launch_plan *plan = &atomic_load(&prepared->newest)->plan;
+    const struct tandem_prepared_info info = {
+        .struct_size = sizeof(info),
+        .temporary_bytes = plan->temp_bytes,
+        .is_ready = plan_query(prepared->base.device, plan) == TANDEM_OK};
+    struct_size_fill(out, &info, sizeof(info));
+}
+
+enum tandem_status prepared_create(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared)
+{
+    const bool query = (flags & TANDEM_PREPARE_QUERY) != 0;
+    if (out_prepared != NULL)
+        *out_prepared = NULL;
+    enum tandem_status status = device_check(device);
+    if (status == TANDEM_OK)
+        status = prepare_arguments_check(flags, out_info, out_prepared);
+    if (status != TANDEM_OK)
+        return status;
+    struct tandem_prepared *prepared = prepared_new(device);
+    if (prepared == NULL)
+        return memory_error("op_prepare: out of host memory");
+    status = prepared_call_create(op, inputs, input_count, outputs,
+                                  output_count, &prepared->base.call);
+    if (status == TANDEM_OK)
+        status = plan_renew(prepared, NULL);
+    if (status == TANDEM_OK)
+        status = prepared_start(prepared, flags);
+    if (status == TANDEM_OK && out_info != NULL)
+        info_fill(prepared, out_info);
+    if (status == TANDEM_OK && !query)
+        *out_prepared = prepared;
+    else
+        prepared_free(prepared);
+    return status;
+}
+
+/* ---- prepared_launch ---- */
+
+static enum tandem_status memory_check(struct tandem_device *device,
+                                       const struct prepared_call *call,
+                                       const struct tandem_memory *memory,
+                                       uint32_t count,
+                                       struct launch_memory *out)
+{
+    enum tandem_status status = prepared_call_check_memory(
+        call, memory, count, buffer_address_range, device);
+    for (uint32_t i = 0; i < count && status == TANDEM_OK; i++) {
+        if (call->operands[i].is_scalar)
+            continue;
+        launch_memory_set(out, operand_slot(call, i), memory[i].buffer,
+                          memory[i].byte_offset);
+        if (i < call->input_count)
+            status = buffer_check_poison(memory[i].buffer);
+    }
+    return status;
+}
+
+static enum tandem_status launch(struct tandem_stream *stream,
+                                 struct tandem_prepared *prepared,
+                                 struct launch_memory *memory)
+{
+    for (;;) {
+        const struct stored_plan *used = atomic_load(&prepared->newest);
+        enum tandem_status status = launch_plan(stream, &used->plan, memory);
+        bool renew =
+            status == TANDEM_NOT_READY ||
+            (atomic_load(&stream->status) == TANDEM_OK &&
+             failed_kernel_disable(stream->device, &used->plan, status));
+        if (!renew)
+            return status;
+        status = plan_renew(prepared, used);
+        if (status != TANDEM_OK)
+            return status;
+    }
+}
+
+enum tandem_status prepared_launch(struct tandem_stream *stream,
+                                   struct tandem_prepared *prepared,
+                                   const struct tandem_memory *memory,
+                                   uint32_t count)
+{
+    struct launch_memory operands;
+    enum tandem_status status = stream_check(stream);
+    if (status == TANDEM_OK)
+        status = reference_take(prepared);
+    if (status != TANDEM_OK)
+        return status;
+    if (prepared->base.device != stream->device)
+        status = argument_error(
+            "the stream belongs to another device than the prepared operator");
+    else
+        status = memory_check(stream->device, prepared->base.call, memory,
+                              count, &operands);
+    if (status == TANDEM_OK)
+        status = launch(stream, prepared, &operands);
+    reference_drop(prepared);
+    return status;
+}
