@@ -636,8 +636,9 @@ struct tandem_backend {
      * the error of the compilation. Any thread. */
     enum tandem_status (*prepared_wait)(struct tandem_prepared *prepared,
                                         uint64_t timeout_ns);
-    /* Optional. Releases the operator, also while launches of it run, and after
-     * its device was closed. Any thread. */
+    /* Optional. Releases the operator, also while work of its launches is not
+     * complete, and after its device was closed. No other call with it may be
+     * in progress. Any thread. */
     void (*prepared_release)(struct tandem_prepared *prepared);
     /* Optional [blocks only to compile]. Enqueues the operator on a stream of
      * its device. Any number of threads may launch it at the same time, each on

@@ -2,6 +2,7 @@
 /* Checks the two parts of a call: without memory, and its memory. */
 #include "common/prepared_call.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -333,29 +334,20 @@ uint64_t device_id_new(void)
     return atomic_fetch_add(&last, 1) + 1;
 }
 
-enum tandem_status prepared_take(const struct handle_pool *pool,
-                                 struct prepared_base *prepared)
+enum tandem_status prepared_check(const struct handle_pool *pool,
+                                  const void *prepared)
 {
-    enum tandem_status status = handle_check(
-        pool, prepared, "prepared", "a prepared operator, or it was released");
-    if (status != TANDEM_OK)
-        return status;
-    uint32_t references = atomic_load(&prepared->references);
-    while (references != 0 &&
-           !atomic_compare_exchange_weak(&prepared->references, &references,
-                                         references + 1))
-        ;
-    return references != 0
-               ? TANDEM_OK
-               : argument_error("the prepared operator was released");
-}
-
-bool prepared_drop(struct prepared_base *prepared)
-{
-    return atomic_fetch_sub(&prepared->references, 1) == 1;
+    return handle_check(pool, prepared, "prepared",
+                        "a prepared operator, or it was released");
 }
 
 enum tandem_status prepared_device_closed(void)
 {
     return argument_error("the device of the prepared operator was closed");
+}
+
+enum tandem_status prepared_other_device(void)
+{
+    return argument_error(
+        "the stream belongs to another device than the prepared operator");
 }

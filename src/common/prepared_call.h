@@ -5,8 +5,6 @@
 #ifndef TANDEM_COMMON_PREPARED_CALL_H
 #define TANDEM_COMMON_PREPARED_CALL_H
 
-#include <stdatomic.h>
-
 #include "common/argument_check.h"
 #include "common/handle_pool.h"
 #include "common/operator_table.h"
@@ -60,19 +58,16 @@ struct prepared_base {
     /* The device, which is live if its id is still device_id. */
     struct tandem_device *device;
     uint64_t device_id;
-    /* One of the caller, and one of each call in progress. 0: freed. */
-    _Atomic uint32_t references;
 };
 
 /* Returns an id for a device that is opened, which no other device gets. */
 uint64_t device_id_new(void);
-/* Takes a reference to a live prepared operator. */
-enum tandem_status prepared_take(const struct handle_pool *pool,
-                                 struct prepared_base *prepared);
-/* Gives a reference back.  Returns true if it was the last one, so that the
- * plugin must free the operator. */
-bool prepared_drop(struct prepared_base *prepared);
-/* Returns an error for a prepared operator whose device was closed. */
+/* Returns TANDEM_OK for a live prepared operator, or sets an error. */
+enum tandem_status prepared_check(const struct handle_pool *pool,
+                                  const void *prepared);
+/* Sets and returns the error of an operator whose device was closed, or which
+ * is launched on a stream of another device. */
 enum tandem_status prepared_device_closed(void);
+enum tandem_status prepared_other_device(void);
 
 #endif

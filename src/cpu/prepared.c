@@ -113,7 +113,6 @@ enum tandem_status prepared_create(
     prepared->base.call = call;
     prepared->base.device = device;
     prepared->base.device_id = device->id;
-    atomic_store(&prepared->base.references, 1);
     struct float_env host = float_env_enter();
     row_prepare(prepared);
     float_env_leave(host);
@@ -123,56 +122,81 @@ enum tandem_status prepared_create(
 
 /* ---- handles ------------------------------------------------------------ */
 
-static void reference_drop(struct tandem_prepared *prepared)
+/* Fails if the operator is not live, or if its device is closed. */
+static enum tandem_status check_live(const struct tandem_prepared *prepared)
 {
-    if (prepared_drop(&prepared->base))
-        prepared_free(prepared);
-}
-
-static enum tandem_status reference_take(struct tandem_prepared *prepared)
-{
-    enum tandem_status status = prepared_take(&prepared_pool, &prepared->base);
+    enum tandem_status status = prepared_check(&prepared_pool, prepared);
     if (status != TANDEM_OK)
         return status;
     const struct tandem_device *device = prepared->base.device;
-    if (handle_live(&device_pool, device) &&
-        device->id == prepared->base.device_id)
-        return TANDEM_OK;
-    reference_drop(prepared);
-    return prepared_device_closed();
+    return handle_live(&device_pool, device) &&
+                   device->id == prepared->base.device_id
+               ? TANDEM_OK
+               : prepared_device_closed();
 }
 
 enum tandem_status prepared_wait(struct tandem_prepared *prepared,
                                  uint64_t timeout_ns)
 {
     (void)timeout_ns;
-    enum tandem_status status = reference_take(prepared);
-    if (status == TANDEM_OK)
-        reference_drop(prepared);
-    return status;
+    return check_live(prepared);
 }
 
 void prepared_release(struct tandem_prepared *prepared)
 {
-    if (!handle_live(&prepared_pool, prepared))
-        return;
-    handle_hide(prepared);
-    reference_drop(prepared);
+    if (handle_live(&prepared_pool, prepared))
+        prepared_free(prepared);
 }
 
 /* ---- launches ----------------------------------------------------------- */
 
-static void row_run(const struct tandem_prepared *prepared,
-                    const struct tandem_memory *memory)
+/* Sets *out to the address of an operand of the row function.  Returns false if
+ * the memory is wrong; the general path says why. */
+static inline bool row_address(const struct tandem_device *device,
+                               const struct tandem_memory *memory,
+                               const struct prepared_operand *operand,
+                               unsigned char **out)
+{
+    const struct tandem_buffer *buffer = memory->buffer;
+    uint64_t offset = memory->byte_offset;
+    if (!handle_live(&buffer_pool, buffer) || buffer->owned.device != device ||
+        __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0 ||
+        offset > buffer->bytes || operand->bytes_after > buffer->bytes - offset)
+        return false;
+    *out = buffer->base + offset;
+    return ((uintptr_t)*out & (operand->alignment - 1)) == 0;
+}
+
+/* Computes a small element-wise operator.  Returns false, and computes nothing,
+ * if the memory is wrong. */
+static bool row_run(const struct tandem_device *device,
+                    const struct tandem_prepared *prepared,
+                    const struct tandem_memory *memory, uint32_t count)
 {
     const struct prepared_call *call = prepared->base.call;
-    const struct tandem_memory *out = &memory[call->input_count];
+    const struct prepared_operand *output = &call->operands[call->input_count];
     struct row row = prepared->row;
-    for (uint32_t i = 0; i < call->input_count; i++)
-        if ((row.constants >> i & 1u) == 0)
-            row.in[i] = memory[i].buffer->base + memory[i].byte_offset;
-    row.out[0] = out->buffer->base + out->byte_offset;
+    unsigned char *to, *from;
+    if (memory == NULL || count != call->input_count + 1 ||
+        !row_address(device, &memory[call->input_count], output, &to))
+        return false;
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        const struct prepared_operand *input = &call->operands[i];
+        if (input->is_scalar)
+            continue;
+        if (!row_address(device, &memory[i], input, &from))
+            return false;
+        if (output->same_as_input == i + 1 ? from != to
+                                           : from < to + output->bytes_after &&
+                                                 to < from + input->bytes_after)
+            return false;
+        row.in[i] = from;
+    }
+    row.out[0] = to;
+    struct float_env host = float_env_enter();
     prepared->row_function(&row);
+    float_env_leave(host);
+    return true;
 }
 
 static enum tandem_status call_run(struct tandem_device *device,
@@ -207,23 +231,20 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
     if (!handle_live(&stream_pool, stream))
         return stream_check(stream);
     struct tandem_device *device = stream->owned.device;
-    enum tandem_status status = reference_take(prepared);
+    enum tandem_status status = check_live(prepared);
+    if (status == TANDEM_OK && prepared->base.device != device)
+        status = prepared_other_device();
     if (status != TANDEM_OK)
         return status;
-    if (prepared->base.device != device)
-        status = argument_error(
-            "the stream belongs to another device than the prepared operator");
-    else
-        status = prepared_call_check_memory(prepared->base.call, memory, count,
-                                            buffer_span, device);
-    if (status == TANDEM_OK) {
-        struct float_env host = float_env_enter();
-        if (prepared->row_function != NULL)
-            row_run(prepared, memory);
-        else
-            status = call_run(device, prepared->base.call, memory);
-        float_env_leave(host);
-    }
-    reference_drop(prepared);
+    if (prepared->row_function != NULL &&
+        row_run(device, prepared, memory, count))
+        return TANDEM_OK;
+    status = prepared_call_check_memory(prepared->base.call, memory, count,
+                                        buffer_span, device);
+    if (status != TANDEM_OK)
+        return status;
+    struct float_env host = float_env_enter();
+    status = call_run(device, prepared->base.call, memory);
+    float_env_leave(host);
     return status;
 }

@@ -144,38 +144,23 @@ static void prepared_free(struct tandem_prepared *prepared)
     handle_free(&prepared_handles, prepared);
 }
 
-static void reference_drop(struct tandem_prepared *prepared)
+/* Fails if the operator is not live, or if its device is closed. */
+static enum tandem_status check_live(const struct tandem_prepared *prepared)
 {
-    if (prepared_drop(&prepared->base))
-        prepared_free(prepared);
-}
-
-/* Takes a reference.  Fails if the operator is not live, or if its device is
- * closed. */
-static enum tandem_status reference_take(struct tandem_prepared *prepared)
-{
-    enum tandem_status status =
-        prepared_take(&prepared_handles, &prepared->base);
+    enum tandem_status status = prepared_check(&prepared_handles, prepared);
     if (status != TANDEM_OK)
         return status;
     const struct tandem_device *device = prepared->base.device;
-    status = !handle_live(&device_handles, device) ||
-                     device->id != prepared->base.device_id
-                 ? prepared_device_closed()
-                 : device_check(device);
-    if (status != TANDEM_OK)
-        reference_drop(prepared);
-    return status;
+    return !handle_live(&device_handles, device) ||
+                   device->id != prepared->base.device_id
+               ? prepared_device_closed()
+               : device_check(device);
 }
 
 void prepared_release(struct tandem_prepared *prepared)
 {
-    if (!handle_live(&prepared_handles, prepared))
-        return;
-    /* Later calls with this handle fail; calls in progress keep the operator.
-     */
-    handle_hide(prepared);
-    reference_drop(prepared);
+    if (handle_live(&prepared_handles, prepared))
+        prepared_free(prepared);
 }
 
 /* ---- compilation ---- */
@@ -238,12 +223,8 @@ static enum tandem_status wait_for(struct tandem_prepared *prepared,
 enum tandem_status prepared_wait(struct tandem_prepared *prepared,
                                  uint64_t timeout_ns)
 {
-    enum tandem_status status = reference_take(prepared);
-    if (status != TANDEM_OK)
-        return status;
-    status = wait_for(prepared, timeout_ns);
-    reference_drop(prepared);
-    return status;
+    enum tandem_status status = check_live(prepared);
+    return status == TANDEM_OK ? wait_for(prepared, timeout_ns) : status;
 }
 
 /* ---- op_prepare ---- */
@@ -259,7 +240,6 @@ static struct tandem_prepared *prepared_new(struct tandem_device *device)
     }
     prepared->base.device = device;
     prepared->base.device_id = device->id;
-    atomic_store(&prepared->base.references, 1);
     return prepared;
 }
 
@@ -367,17 +347,11 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
     struct launch_memory operands;
     enum tandem_status status = stream_check(stream);
     if (status == TANDEM_OK)
-        status = reference_take(prepared);
-    if (status != TANDEM_OK)
-        return status;
-    if (prepared->base.device != stream->device)
-        status = argument_error(
-            "the stream belongs to another device than the prepared operator");
-    else
+        status = check_live(prepared);
+    if (status == TANDEM_OK && prepared->base.device != stream->device)
+        status = prepared_other_device();
+    if (status == TANDEM_OK)
         status = memory_check(stream->device, prepared->base.call, memory,
                               count, &operands);
-    if (status == TANDEM_OK)
-        status = launch(stream, prepared, &operands);
-    reference_drop(prepared);
-    return status;
+    return status == TANDEM_OK ? launch(stream, prepared, &operands) : status;
 }

@@ -13,31 +13,19 @@
 static struct handle_pool prepared_pool =
     HANDLE_POOL(struct prepared_base, 0x73707265u);
 
-static void reference_drop(struct prepared_base *prepared)
-{
-    if (!prepared_drop(prepared))
-        return;
-    free(prepared->call);
-    handle_free(&prepared_pool, prepared);
-}
-
-/* Takes a reference and locks the device. */
-static enum tandem_status prepared_lock(struct tandem_prepared *handle,
+/* Locks the device of a live operator. */
+static enum tandem_status prepared_lock(const struct tandem_prepared *handle,
                                         struct sim_device **out_device)
 {
-    struct prepared_base *prepared = (struct prepared_base *)handle;
-    enum tandem_status status = prepared_take(&prepared_pool, prepared);
+    const struct prepared_base *prepared = (const void *)handle;
+    enum tandem_status status = prepared_check(&prepared_pool, prepared);
 
     if (status != TANDEM_OK)
         return status;
     if (!handle_live(&device_pool, prepared->device) ||
         ((struct sim_device *)prepared->device)->id != prepared->device_id)
-        status = prepared_device_closed();
-    else
-        status = device_lock(prepared->device, out_device);
-    if (status != TANDEM_OK)
-        reference_drop(prepared);
-    return status;
+        return prepared_device_closed();
+    return device_lock(prepared->device, out_device);
 }
 
 /* Locked. Checks the call, and asks the CPU plugin whether it supports it. */
@@ -75,7 +63,6 @@ static enum tandem_status prepared_new(struct sim_device *device,
     (*out_prepared)->call = call;
     (*out_prepared)->device = (struct tandem_device *)device;
     (*out_prepared)->device_id = device->id;
-    atomic_store(&(*out_prepared)->references, 1);
     device->prepared[call->op.id] = true;
     COUNT(device, prepares, 1);
     if (flags & TANDEM_PREPARE_COMPILE_NOW)
@@ -136,17 +123,15 @@ enum tandem_status sim_prepared_wait(struct tandem_prepared *prepared,
         device->polls[id]++;
         last_error_set(status, "operator %u is not compiled yet", id);
     }
-    device_unlock(device, status);
-    reference_drop((struct prepared_base *)prepared);
-    return status;
+    return device_unlock(device, status);
 }
 
 void sim_prepared_release(struct tandem_prepared *prepared)
 {
     if (!handle_live(&prepared_pool, prepared))
         return;
-    handle_hide(prepared);
-    reference_drop((struct prepared_base *)prepared);
+    free(((struct prepared_base *)prepared)->call);
+    handle_free(&prepared_pool, prepared);
 }
 
 /* Locked. */
@@ -183,8 +168,7 @@ enum tandem_status sim_prepared_launch(struct tandem_stream *handle,
     status = stream_lock(handle, &stream);
     if (status == TANDEM_OK) {
         if (stream->device != device)
-            status = argument_error("simulated: the stream belongs to another "
-                                    "device than the prepared operator");
+            status = prepared_other_device();
         else
             status = prepared_call_check_memory(base->call, memory, count,
                                                 address_range_of, device);
@@ -192,6 +176,5 @@ enum tandem_status sim_prepared_launch(struct tandem_stream *handle,
             status = call_enqueue(stream, base->call, memory);
         device_unlock(stream->device, status);
     }
-    reference_drop(base);
     return status;
 }
