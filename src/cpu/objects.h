@@ -35,7 +35,7 @@ struct memory {
 
 struct tandem_device {
     struct handle handle;
-    uint64_t id; /* of this opening; never used again */
+    uint64_t id;           /* of this opening; never used again */
     pthread_mutex_t mutex; /* guards the object lists and `memory` */
     struct owned *streams, *events, *buffers;
     struct memory memory;
@@ -194,6 +194,14 @@ struct work {
 /* Implementation of an operator class. */
 struct cpu_class {
     enum tandem_status (*run)(const struct work *work);
+    /* For a call that is prepared: computes once what does not depend on
+     * memory, plan_bytes bytes, and computes the operator with a plan and the
+     * addresses of the elements (0, ..., 0) of inputs and outputs.  The tensors
+     * of `work` have no memory in either function.  0: `run` does both. */
+    size_t plan_bytes;
+    void (*plan)(void *plan, const struct work *work);
+    void (*run_plan)(const void *plan, const struct work *work,
+                     unsigned char *const *addresses);
     /* Dtype of the output of calls on launch.c's fast path; 0 means that the
      * operators do not use the fast path. */
     uint32_t small_output_dtype; /* enum tandem_dtype */
@@ -211,6 +219,15 @@ TANDEM_CLASSES(CPU_CLASS_DECLARE)
 static inline void *tensor_data(const struct tandem_tensor_desc *tensor)
 {
     return tensor->buffer->base + tensor->byte_offset;
+}
+
+/* Sets out[i] to the address of input or output i, or to NULL for a scalar. */
+static inline void work_addresses(unsigned char **out, const struct work *work)
+{
+    for (uint32_t i = 0; i < work->input_count; i++)
+        out[i] = work->inputs[i] != NULL ? tensor_data(work->inputs[i]) : NULL;
+    for (uint32_t i = 0; i < work->output_count; i++)
+        out[work->input_count + i] = tensor_data(work->outputs[i]);
 }
 
 static inline int64_t min64(int64_t a, int64_t b)

@@ -19,6 +19,7 @@
 
 struct tandem_prepared {
     struct prepared_base base;
+    void *plan;          /* of the operator's class, or NULL */
     row_fn row_function; /* NULL: the general path */
     struct row row;      /* without the addresses of tensors */
     struct params params;
@@ -72,8 +73,26 @@ static void row_prepare(struct tandem_prepared *prepared)
         }
 }
 
+/* Plans the call.  The tensors have no memory. */
+static enum tandem_status class_plan(struct tandem_prepared *prepared)
+{
+    const struct prepared_call *call = prepared->base.call;
+    const struct cpu_class *class = cpu_class_of(call->op.id);
+    const struct work work = {prepared->base.device, &call->op,
+                              call->inputs,          call->outputs,
+                              call->input_count,     call->output_count};
+    if (class->plan_bytes == 0)
+        return TANDEM_OK;
+    prepared->plan = malloc(class->plan_bytes);
+    if (prepared->plan == NULL)
+        return memory_error("op_prepare: out of host memory");
+    class->plan(prepared->plan, &work);
+    return TANDEM_OK;
+}
+
 static void prepared_free(struct tandem_prepared *prepared)
 {
+    free(prepared->plan);
     free(prepared->base.call);
     handle_free(&prepared_pool, prepared);
 }
@@ -115,9 +134,13 @@ enum tandem_status prepared_create(
     prepared->base.device_id = device->id;
     struct float_env host = float_env_enter();
     row_prepare(prepared);
+    status = class_plan(prepared);
     float_env_leave(host);
-    *out_prepared = prepared;
-    return TANDEM_OK;
+    if (status == TANDEM_OK)
+        *out_prepared = prepared;
+    else
+        prepared_free(prepared);
+    return status;
 }
 
 /* ---- handles ------------------------------------------------------------ */
@@ -199,6 +222,22 @@ static bool row_run(const struct tandem_device *device,
     return true;
 }
 
+static void plan_run(struct tandem_device *device,
+                     const struct tandem_prepared *prepared,
+                     const struct tandem_memory *memory)
+{
+    const struct prepared_call *call = prepared->base.call;
+    const struct work work = {
+        device,        &call->op,         call->inputs,
+        call->outputs, call->input_count, call->output_count};
+    unsigned char *addresses[2 * TANDEM_MAX_OPERANDS];
+    for (uint32_t i = 0; i < call->input_count + call->output_count; i++)
+        addresses[i] = call->operands[i].is_scalar
+                           ? NULL
+                           : memory[i].buffer->base + memory[i].byte_offset;
+    cpu_class_of(call->op.id)->run_plan(prepared->plan, &work, addresses);
+}
+
 static enum tandem_status call_run(struct tandem_device *device,
                                    const struct prepared_call *call,
                                    const struct tandem_memory *memory)
@@ -244,7 +283,10 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     struct float_env host = float_env_enter();
-    status = call_run(device, prepared->base.call, memory);
+    if (prepared->plan != NULL)
+        plan_run(device, prepared, memory);
+    else
+        status = call_run(device, prepared->base.call, memory);
     float_env_leave(host);
     return status;
 }

@@ -109,29 +109,68 @@ static bool space_tile(struct iteration_space *space)
     return false;
 }
 
-static void copy_between(const struct work *work,
-                         const struct tandem_tensor_desc *to,
-                         const struct tandem_tensor_desc *from)
+/* Plans a copy, without the addresses. */
+static void copy_plan(struct copy *out, const struct tandem_tensor_desc *to,
+                      const struct tandem_tensor_desc *from)
 {
-    struct copy copy = {.kernels = work->device->kernels};
-    struct iteration_space *space = &copy.rows.space;
+    struct iteration_space *space = &out->rows.space;
     const struct tandem_tensor_desc *operands[2] = {to, from};
     space_broadcast(space, operands, 2, false);
+    out->row_tiles = 0;
     if (space->elements == 0)
         return;
-    bool is_tiled = space_tile(space);
-    rows_set(&copy.rows, operands, CHUNK_ELEMENTS);
-    if (!is_tiled) {
+    if (space_tile(space))
+        out->row_tiles = ceil_div(space->shape[space->rank - 2], TILE);
+    rows_plan(&out->rows, operands, CHUNK_ELEMENTS);
+}
+
+static void copy_execute(const struct copy *plan, const struct work *work,
+                         unsigned char *to, unsigned char *from)
+{
+    struct copy copy = *plan;
+    const struct iteration_space *space = &copy.rows.space;
+    if (space->elements == 0)
+        return;
+    copy.kernels = work->device->kernels;
+    copy.rows.base[0] = to;
+    copy.rows.base[1] = from;
+    if (copy.row_tiles == 0) {
         rows_run(&copy.rows, work->device->pool, work->op->id, copy_lines,
                  &copy.rows);
         return;
     }
     int64_t rows = space->shape[space->rank - 2];
     int64_t columns = space->shape[space->rank - 1];
-    copy.row_tiles = ceil_div(rows, TILE);
     pool_run(work->device->pool, work->op->id + POOL_VARIANT, copy_tiles, &copy,
              space->elements / (rows * columns) * copy.row_tiles,
              ceil_div(rows, copy.row_tiles) * columns);
+}
+
+static void copy_between(const struct work *work,
+                         const struct tandem_tensor_desc *to,
+                         const struct tandem_tensor_desc *from)
+{
+    struct copy plan;
+    copy_plan(&plan, to, from);
+    copy_execute(&plan, work, tensor_data(to), tensor_data(from));
+}
+
+static void copy_class_plan(void *plan, const struct work *work)
+{
+    copy_plan(plan, work->outputs[0], work->inputs[0]);
+}
+
+static void transpose_class_plan(void *plan, const struct work *work)
+{
+    struct tandem_tensor_desc permuted;
+    space_permute(&permuted, work->inputs[0], work->op->ints);
+    copy_plan(plan, work->outputs[0], &permuted);
+}
+
+static void copy_class_run_plan(const void *plan, const struct work *work,
+                                unsigned char *const *addresses)
+{
+    copy_execute(plan, work, addresses[1], addresses[0]);
 }
 
 static enum tandem_status copy_run(const struct work *work)
@@ -140,7 +179,10 @@ static enum tandem_status copy_run(const struct work *work)
     return TANDEM_OK;
 }
 
-const struct cpu_class cpu_class_copy = {.run = copy_run};
+const struct cpu_class cpu_class_copy = {.run = copy_run,
+                                         .plan_bytes = sizeof(struct copy),
+                                         .plan = copy_class_plan,
+                                         .run_plan = copy_class_run_plan};
 
 static enum tandem_status concat_run(const struct work *work)
 {
@@ -167,4 +209,7 @@ static enum tandem_status transpose_run(const struct work *work)
     return TANDEM_OK;
 }
 
-const struct cpu_class cpu_class_transpose = {.run = transpose_run};
+const struct cpu_class cpu_class_transpose = {.run = transpose_run,
+                                              .plan_bytes = sizeof(struct copy),
+                                              .plan = transpose_class_plan,
+                                              .run_plan = copy_class_run_plan};

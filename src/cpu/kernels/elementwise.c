@@ -27,6 +27,7 @@ struct elementwise_iterator {
     uint32_t outputs, operands;
     uint32_t constants; /* bit i is set if input i is one repeated element */
     uint32_t packed;    /* bit i is set if operand i must be packed */
+    uint32_t is_scalar; /* bit i is set if operand i is in `scalars` */
     struct params params;
     int64_t pack_elements; /* elements of an operand that are packed at once */
     union {
@@ -218,10 +219,16 @@ static void chunks_run(const void *context, int64_t first, int64_t end)
 void rows_set(struct rows *rows,
               const struct tandem_tensor_desc *const *operands, int64_t chunk)
 {
-    for (uint32_t i = 0; i < rows->space.operands; i++) {
+    rows_plan(rows, operands, chunk);
+    for (uint32_t i = 0; i < rows->space.operands; i++)
         rows->base[i] = tensor_data(operands[i]);
+}
+
+void rows_plan(struct rows *rows,
+               const struct tandem_tensor_desc *const *operands, int64_t chunk)
+{
+    for (uint32_t i = 0; i < rows->space.operands; i++)
         rows->bytes[i] = TANDEM_DTYPE_BYTES(operands[i]->dtype);
-    }
     rows->extent = rows->space.shape[rows->space.rank - 1];
     rows->chunk = chunk;
     rows->chunks = ceil_div(rows->extent, chunk);
@@ -250,13 +257,6 @@ static void operand_access_choose(struct elementwise_iterator *iterator,
         iterator->packed |= 1u << i;
 }
 
-static void operand_set(struct elementwise_iterator *iterator, uint32_t i,
-                        const struct tandem_tensor_desc *tensor)
-{
-    iterator->rows.base[i] = tensor_data(tensor);
-    iterator->rows.bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
-}
-
 /* Sets operand i, an input, to a scalar. */
 static void scalar_set(struct elementwise_iterator *iterator, uint32_t i,
                        uint32_t dtype, double value)
@@ -269,7 +269,7 @@ static void scalar_set(struct elementwise_iterator *iterator, uint32_t i,
         iterator->scalars[slot].bits32 = (uint32_t)bits;
     else
         iterator->scalars[slot].bits64 = bits;
-    iterator->rows.base[i] = (unsigned char *)&iterator->scalars[slot];
+    iterator->is_scalar |= 1u << i;
     iterator->rows.bytes[i] = TANDEM_DTYPE_BYTES(dtype);
 }
 
@@ -282,10 +282,11 @@ static row_fn row_function(const struct kernels *kernels, uint32_t op,
                                  : kernels->rows[op];
 }
 
-static enum tandem_status elementwise_run(const struct work *work)
+/* Plans a call, without the addresses of tensors. */
+static void elementwise_plan(void *plan, const struct work *work)
 {
-    struct elementwise_iterator iterator;
-    struct rows *rows = &iterator.rows;
+    struct elementwise_iterator *iterator = plan;
+    struct rows *rows = &iterator->rows;
     const struct operator_info *info = operator_lookup(work->op->id);
     const struct op_call call = {.info = info,
                                  .inputs = work->inputs,
@@ -297,48 +298,79 @@ static enum tandem_status elementwise_run(const struct work *work)
     space_elementwise(&rows->space, work->inputs, work->input_count,
                       work->outputs, work->output_count);
     if (rows->space.elements == 0)
-        return TANDEM_OK;
-    iterator.fn = row_function(work->device->kernels, work->op->id, dtype);
-    iterator.pack_elements =
+        return;
+    iterator->fn = row_function(work->device->kernels, work->op->id, dtype);
+    iterator->pack_elements =
         TANDEM_DTYPE_BYTES(dtype) == 8 ? PACK_ELEMENTS / 2 : PACK_ELEMENTS;
-    iterator.outputs = work->output_count;
-    iterator.operands = work->output_count + work->input_count;
-    iterator.constants = iterator.packed = 0;
-    memset(&iterator.params, 0, sizeof iterator.params);
-    elementwise_params(&iterator.params, work->op);
-    iterator.inner = rows->space.rank - 1;
-    rows->extent = rows->space.shape[iterator.inner];
-    iterator.is_plane = iterator.inner > 0 && rows->extent < SHORT_ELEMENTS;
-    for (uint32_t i = 0; i < iterator.operands; i++) {
-        bool output = i < iterator.outputs;
-        uint32_t slot = output ? i : i - iterator.outputs;
+    iterator->outputs = work->output_count;
+    iterator->operands = work->output_count + work->input_count;
+    iterator->constants = iterator->packed = iterator->is_scalar = 0;
+    memset(&iterator->params, 0, sizeof iterator->params);
+    elementwise_params(&iterator->params, work->op);
+    iterator->inner = rows->space.rank - 1;
+    rows->extent = rows->space.shape[iterator->inner];
+    iterator->is_plane = iterator->inner > 0 && rows->extent < SHORT_ELEMENTS;
+    for (uint32_t i = 0; i < iterator->operands; i++) {
+        bool output = i < iterator->outputs;
+        uint32_t slot = output ? i : i - iterator->outputs;
         const struct tandem_tensor_desc *tensor =
             output ? work->outputs[slot] : work->inputs[slot];
         if (tensor != NULL)
-            operand_set(&iterator, i, tensor);
+            rows->bytes[i] = TANDEM_DTYPE_BYTES(tensor->dtype);
         else
-            scalar_set(&iterator, i, op_scalar_dtype(&call, slot),
+            scalar_set(iterator, i, op_scalar_dtype(&call, slot),
                        work->op->floats[scalars++]);
-        operand_access_choose(&iterator, i, constants);
+        operand_access_choose(iterator, i, constants);
     }
-    if (iterator.is_plane)
+    if (iterator->is_plane)
         rows->extent *= rows->space.shape[--rows->space.rank - 1];
     rows->chunk = CHUNK_ELEMENTS;
     rows->chunks = ceil_div(rows->extent, CHUNK_ELEMENTS);
+}
+
+static void elementwise_run_plan(const void *plan, const struct work *work,
+                                 unsigned char *const *addresses)
+{
+    struct elementwise_iterator iterator =
+        *(const struct elementwise_iterator *)plan;
+    struct rows *rows = &iterator.rows;
+    if (rows->space.elements == 0)
+        return;
+    for (uint32_t i = 0; i < iterator.operands; i++) {
+        bool output = i < iterator.outputs;
+        uint32_t slot = output ? i : i - iterator.outputs;
+        rows->base[i] =
+            (iterator.is_scalar >> i & 1u) != 0
+                ? (unsigned char *)&iterator.scalars[slot]
+                : addresses[output ? work->input_count + slot : slot];
+    }
     rows_run(rows, work->device->pool,
              work->op->id + (iterator.packed != 0 ? POOL_VARIANT : 0),
              chunks_run, &iterator);
+}
+
+static enum tandem_status elementwise_run(const struct work *work)
+{
+    struct elementwise_iterator iterator;
+    unsigned char *addresses[2 * TANDEM_MAX_OPERANDS];
+    elementwise_plan(&iterator, work);
+    work_addresses(addresses, work);
+    elementwise_run_plan(&iterator, work, addresses);
     return TANDEM_OK;
 }
 
-const struct cpu_class cpu_class_unary = {.run = elementwise_run,
+#define ELEMENTWISE_CLASS                                                      \
+    .run = elementwise_run, .plan = elementwise_plan,                          \
+    .run_plan = elementwise_run_plan,                                          \
+    .plan_bytes = sizeof(struct elementwise_iterator)
+const struct cpu_class cpu_class_unary = {ELEMENTWISE_CLASS,
                                           .small_output_dtype = TANDEM_F32};
-const struct cpu_class cpu_class_binary = {.run = elementwise_run,
+const struct cpu_class cpu_class_binary = {ELEMENTWISE_CLASS,
                                            .small_output_dtype = TANDEM_F32};
-const struct cpu_class cpu_class_compare = {.run = elementwise_run,
+const struct cpu_class cpu_class_compare = {ELEMENTWISE_CLASS,
                                             .small_output_dtype = TANDEM_BOOL};
-const struct cpu_class cpu_class_logical = {.run = elementwise_run};
-const struct cpu_class cpu_class_ternary = {.run = elementwise_run};
-const struct cpu_class cpu_class_gradient = {.run = elementwise_run,
+const struct cpu_class cpu_class_logical = {ELEMENTWISE_CLASS};
+const struct cpu_class cpu_class_ternary = {ELEMENTWISE_CLASS};
+const struct cpu_class cpu_class_gradient = {ELEMENTWISE_CLASS,
                                              .small_output_dtype = TANDEM_F32};
-const struct cpu_class cpu_class_optimizer = {.run = elementwise_run};
+const struct cpu_class cpu_class_optimizer = {ELEMENTWISE_CLASS};

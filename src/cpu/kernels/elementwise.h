@@ -140,6 +140,9 @@ static inline void rows_visit(const struct rows *rows, int64_t first,
     }
 }
 
+/* Sets everything but the space and the addresses. */
+void rows_plan(struct rows *rows,
+               const struct tandem_tensor_desc *const *operands, int64_t chunk);
 /* Sets the operands of rows->space, and the maximum number of elements per
  * chunk. */
 void rows_set(struct rows *rows,
