@@ -115,7 +115,6 @@ struct tandem_device; /* an opened device */
 struct tandem_stream; /* an in-order queue of work on a device */
 struct tandem_event;  /* a point in the work of a stream */
 struct tandem_buffer; /* memory of one device */
-struct tandem_graph;  /* a captured sequence of launches */
 
 /* A tensor as a plugin sees it: a view of a buffer. byte_offset is the position
  * of element (0, ..., 0). Strides are in elements and may be 0 or negative.
@@ -246,8 +245,6 @@ enum tandem_device_caps {
     TANDEM_CAP_JIT_COMPILATION = 1u << 4,
     /* Events of streams with TANDEM_STREAM_PROFILING have device times. */
     TANDEM_CAP_PROFILING = 1u << 5,
-    /* capture_begin, capture_end and graph_launch work. */
-    TANDEM_CAP_CAPTURE = 1u << 6,
     /* Every required operator works. Without this flag, call supports. */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
     /* Test plugins only: open accepts the option "test.fault". */
@@ -605,16 +602,6 @@ struct tandem_backend {
     /* Required [blocks]. Synchronizes all streams; returns the first error. */
     enum tandem_status (*synchronize)(struct tandem_device *device,
                                       uint64_t timeout_ns);
-
-    /* -- capture and launch of graphs: all functions or none --
-     * Between capture_begin and capture_end, launch, gemm, copy and fill on the
-     * stream are recorded and not run.  Fallback: TANDEM_UNSUPPORTED. */
-    enum tandem_status (*capture_begin)(struct tandem_stream *stream);
-    enum tandem_status (*capture_end)(struct tandem_stream *stream,
-                                      struct tandem_graph **out_graph);
-    enum tandem_status (*graph_launch)(struct tandem_stream *stream,
-                                       struct tandem_graph *graph);
-    void (*graph_destroy)(struct tandem_graph *graph);
 
     /* -- prepared operators: all functions or none -- */
     /* Optional. Checks a call without memory, chooses its kernels, and starts

@@ -23,11 +23,9 @@ static void case_table(struct suite *suite)
             case_fail(suite, "a name is [a-z0-9_-]: %s", api->name);
     EXPECT(suite, (api->host_alloc == NULL) == (api->host_free == NULL));
     EXPECT(suite, (api->map == NULL) == (api->unmap == NULL));
-    EXPECT(suite, (api->capture_begin == NULL) == (api->capture_end == NULL));
-    EXPECT(suite, (api->capture_begin == NULL) == (api->graph_launch == NULL));
-    EXPECT(suite, (api->capture_begin == NULL) == (api->graph_destroy == NULL));
-    EXPECT(suite, api->capture_begin != NULL ||
-                      !suite_has_capability(suite, TANDEM_CAP_CAPTURE));
+    EXPECT(suite, (api->op_prepare == NULL) == (api->prepared_wait == NULL));
+    EXPECT(suite, (api->op_prepare == NULL) == (api->prepared_release == NULL));
+    EXPECT(suite, (api->op_prepare == NULL) == (api->prepared_launch == NULL));
 }
 
 static void case_query(struct suite *suite)
@@ -216,17 +214,6 @@ static void case_tune(struct suite *suite)
         expect(suite, status, TANDEM_INVALID_ARGUMENT, "tune(NULL)");
 }
 
-static void case_capture(struct suite *suite)
-{
-    if (!HAS_FUNCTION(capture_begin))
-        return;
-    if (suite_has_capability(suite, TANDEM_CAP_CAPTURE))
-        case_skip(suite, "capture works here");
-    else
-        expect(suite, suite->api.capture_begin(suite->stream),
-               TANDEM_UNSUPPORTED, "capture_begin");
-}
-
 void contract_device(struct suite *suite)
 {
     static const struct contract_case cases[] = {
@@ -242,7 +229,6 @@ void contract_device(struct suite *suite)
          case_open_close, false},
         {"each thread has its own last message", case_last_error, false},
         {"tune keeps to its budget or declines", case_tune, false},
-        {"capture is declined where it does not work", case_capture, false},
     };
 
     contract_cases_run(suite, "device", cases, COUNT_OF(cases));

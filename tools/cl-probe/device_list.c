@@ -111,7 +111,6 @@ static json_t *caps_json(uint32_t caps)
         {TANDEM_CAP_ASYNC, "asynchronous"},
         {TANDEM_CAP_JIT_COMPILATION, "compiles"},
         {TANDEM_CAP_PROFILING, "profiling"},
-        {TANDEM_CAP_CAPTURE, "capture"},
         {TANDEM_CAP_CORE_OPERATORS, "core operators"},
         {TANDEM_CAP_UNIFIED_MEMORY, "unified memory"},
     };

@@ -92,32 +92,39 @@ static enum tandem_status elapsed_unsupported(struct tandem_event *start,
     return TANDEM_UNSUPPORTED;
 }
 
+static enum tandem_status op_prepare_unsupported(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared)
+{
+    (void)device, (void)op, (void)inputs, (void)input_count, (void)outputs;
+    (void)output_count, (void)flags, (void)out_info;
+    if (out_prepared != NULL)
+        *out_prepared = NULL;
+    return TANDEM_UNSUPPORTED;
+}
+
+/* The next three are never called with an operator: op_prepare makes none. */
 static enum tandem_status
-capture_begin_unsupported(struct tandem_stream *stream)
+prepared_wait_unsupported(struct tandem_prepared *prepared, uint64_t timeout_ns)
 {
-    (void)stream;
+    (void)prepared, (void)timeout_ns;
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status
-capture_end_unsupported(struct tandem_stream *stream,
-                        struct tandem_graph **out_graph)
+static void prepared_release_nothing(struct tandem_prepared *prepared)
 {
-    (void)stream;
-    *out_graph = NULL;
-    return TANDEM_UNSUPPORTED;
+    (void)prepared;
 }
 
-static enum tandem_status graph_launch_unsupported(struct tandem_stream *stream,
-                                                   struct tandem_graph *graph)
+static enum tandem_status prepared_launch_unsupported(
+    struct tandem_stream *stream, struct tandem_prepared *prepared,
+    const struct tandem_memory *memory, uint32_t count)
 {
-    (void)stream, (void)graph;
+    (void)stream, (void)prepared, (void)memory, (void)count;
     return TANDEM_UNSUPPORTED;
-}
-
-static void graph_destroy_nothing(struct tandem_graph *graph)
-{
-    (void)graph;
 }
 
 #define REQUIRED_ENTRIES(X)                                                    \
@@ -157,12 +164,12 @@ static void fallbacks_fill(struct tandem_backend *vtable)
     FALLBACK(prepare, always_ready);
     FALLBACK(query_ready, always_ready);
     FALLBACK(event_elapsed_ns, elapsed_unsupported);
-    if (vtable->capture_begin == NULL || vtable->capture_end == NULL ||
-        vtable->graph_launch == NULL || vtable->graph_destroy == NULL) {
-        vtable->capture_begin = capture_begin_unsupported;
-        vtable->capture_end = capture_end_unsupported;
-        vtable->graph_launch = graph_launch_unsupported;
-        vtable->graph_destroy = graph_destroy_nothing;
+    if (vtable->op_prepare == NULL || vtable->prepared_wait == NULL ||
+        vtable->prepared_release == NULL || vtable->prepared_launch == NULL) {
+        vtable->op_prepare = op_prepare_unsupported;
+        vtable->prepared_wait = prepared_wait_unsupported;
+        vtable->prepared_release = prepared_release_nothing;
+        vtable->prepared_launch = prepared_launch_unsupported;
     }
 #undef FALLBACK
 }

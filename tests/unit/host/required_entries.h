@@ -20,6 +20,6 @@
     X(host_free)                                                               \
     X(import_host)                                                             \
     X(map) X(unmap) X(trim) X(prepare) X(query_ready) X(event_elapsed_ns)      \
-        X(capture_begin) X(capture_end) X(graph_launch) X(graph_destroy)
+        X(op_prepare) X(prepared_wait) X(prepared_release) X(prepared_launch)
 
 #endif

@@ -467,7 +467,6 @@ TEST(test_fallbacks_fill_the_table)
     const struct tandem_backend *table = NULL;
     struct tandem_device *device = NULL;
     struct tandem_stream *stream = NULL;
-    struct tandem_graph *graph;
     struct tandem_buffer *buffer = NULL;
     void *memory = NULL;
 
@@ -488,9 +487,9 @@ TEST(test_fallbacks_fill_the_table)
     ck_assert_int_eq(table->map(stream, buffer, 0, 64, TANDEM_MAP_READ,
                                 TANDEM_TIMEOUT_INFINITE, &memory),
                      TANDEM_UNSUPPORTED);
-    ck_assert_int_eq(table->capture_begin(stream), TANDEM_UNSUPPORTED);
-    ck_assert_int_eq(table->capture_end(stream, &graph), TANDEM_UNSUPPORTED);
-    table->graph_destroy(NULL);
+    ck_assert_int_eq(table->prepared_launch(stream, NULL, NULL, 0),
+                     TANDEM_INVALID_ARGUMENT);
+    table->prepared_release(NULL);
     table->free(buffer);
     table->stream_destroy(stream);
 }
