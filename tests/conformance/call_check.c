@@ -187,9 +187,10 @@ static bool is_same_tensor(const struct tandem_tensor_desc *a,
     bool same = a->buffer == b->buffer && a->byte_offset == b->byte_offset &&
                 a->dtype == b->dtype && a->rank == b->rank;
 
+    /* Tensors without elements share no byte. */
     for (uint32_t i = 0; same && i < a->rank && i < TANDEM_MAX_RANK; i++)
-        same = a->shape[i] == b->shape[i] &&
-               (a->shape[i] <= 1 || a->strides[i] == b->strides[i]);
+        same = a->shape[i] == b->shape[i] && a->shape[i] != 0 &&
+               (a->shape[i] == 1 || a->strides[i] == b->strides[i]);
     return same;
 }
 
