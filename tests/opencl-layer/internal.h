@@ -155,7 +155,6 @@ void kernel_gone(cl_kernel kernel);
  * "" and 0 if the kernel is unknown.
  */
 #define KERNEL_ARGUMENTS 24u
-#define KERNEL_PARAM_BYTES 4096u
 cl_uint kernel_memories(cl_kernel kernel, cl_mem *out_memories,
                         char *out_name, size_t name_room);
 /* Corrupts the output of a kernel if the environment says so, or always. */

@@ -24,8 +24,11 @@ struct object {
     cl_program program; /* The program of a kernel. */
     /* NULL if the argument of the kernel is not a buffer. */
     cl_mem arguments[KERNEL_ARGUMENTS];
-    /* The last argument of another size than a buffer's: the parameters. */
-    unsigned char params[KERNEL_PARAM_BYTES];
+    /*
+     * The last argument of another size than a buffer's, which are the
+     * parameters; only if launches are logged.
+     */
+    unsigned char *params;
     size_t param_bytes;
     struct object *next;
 };
@@ -33,6 +36,7 @@ struct object {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct object *programs[BUCKETS], *kernels[BUCKETS];
 static const char *corrupt_text;
+static FILE *launch_log;
 
 /* Call the next three functions with the mutex held. */
 
@@ -71,6 +75,8 @@ static void object_remove(struct object **table, const void *handle)
     if (object)
         *at = object->next;
     pthread_mutex_unlock(&mutex);
+    if (object)
+        free(object->params);
     free(object);
 }
 
@@ -134,6 +140,17 @@ static bool is_buffer(cl_mem memory)
            type == CL_MEM_OBJECT_BUFFER;
 }
 
+static void params_keep(struct object *kernel, const void *value, size_t bytes)
+{
+    unsigned char *params = realloc(kernel->params, bytes);
+
+    if (!params)
+        return;
+    memcpy(params, value, bytes);
+    kernel->params = params;
+    kernel->param_bytes = bytes;
+}
+
 void kernel_argument(cl_kernel handle, cl_uint index, size_t bytes,
                      const void *value)
 {
@@ -148,11 +165,8 @@ void kernel_argument(cl_kernel handle, cl_uint index, size_t bytes,
     kernel = kernel_find(handle);
     if (kernel)
         kernel->arguments[index] = memory;
-    if (kernel && value && bytes != sizeof memory &&
-        bytes <= sizeof kernel->params) {
-        memcpy(kernel->params, value, bytes);
-        kernel->param_bytes = bytes;
-    }
+    if (kernel && launch_log && value && bytes != sizeof memory)
+        params_keep(kernel, value, bytes);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -175,8 +189,6 @@ cl_uint kernel_memories(cl_kernel handle, cl_mem *out_memories, char *out_name,
 }
 
 /* ---- the log of launches ---- */
-
-static FILE *launch_log;
 
 void launch_log_environment(void)
 {
