@@ -225,9 +225,20 @@ RELEASES(LAYER_SAMPLER, cl_sampler, clReleaseSampler, (void)0)
     }
 #define ROOM size_t room, void *value, size_t *out_size
 
+/* If the environment says so, cuts OCL_ICD_FILENAMES like CUDA's loader. */
+static cl_uint drivers_cut(cl_uint room)
+{
+    char *drivers = getenv("OCL_ICD_FILENAMES");
+    char *colon = drivers ? strchr(drivers, ':') : NULL;
+
+    if (colon && getenv("TANDEM_LAYER_CUT_DRIVERS"))
+        *colon = '\0';
+    return room;
+}
+
 PASSES(clGetPlatformIDs,
        (cl_uint room, cl_platform_id *platforms, cl_uint *out_count),
-       (room, platforms, out_count))
+       (drivers_cut(room), platforms, out_count))
 PASSES(clGetPlatformInfo,
        (cl_platform_id platform, cl_platform_info name, ROOM),
        (platform, name, room, value, out_size))

@@ -24,6 +24,8 @@
 
 #define OUT_OF_RESOURCES (-5)
 #define OUT_OF_HOST_MEMORY (-6)
+/* Drivers that do not exist. The layer cuts the variable. */
+#define DRIVERS "no-such-driver.so:nor-this-one.so"
 
 /* Report of a child process to its parent. */
 struct report {
@@ -57,6 +59,8 @@ static bool device_found(enum tandem_status *out_status)
     uint32_t count = 99;
 
     *out_status = plug.api->device_count(&count);
+    if (strcmp(getenv("OCL_ICD_FILENAMES"), DRIVERS) != 0)
+        violation_report("OCL_ICD_FILENAMES has changed");
     if (*out_status == TANDEM_OK)
         *out_status = plug.api->device_describe(0, &info);
     else if (count != 0)
@@ -170,6 +174,8 @@ int main(void)
                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (report == MAP_FAILED)
         return 99;
+    setenv("OCL_ICD_FILENAMES", DRIVERS, 1);
+    setenv("TANDEM_LAYER_CUT_DRIVERS", "1", 1);
     plug_load(&plug);
     snprintf(label, sizeof label, "without a fault");
     one_case(&nothing);

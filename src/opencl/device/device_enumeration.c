@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/last_error.h"
@@ -140,6 +141,21 @@ static void mark_duplicates(void)
     }
 }
 
+/* CUDA's loader cuts this variable at its first colon, in the environment
+ * itself, so that processes which are started later find fewer drivers.  Puts
+ * the bytes back that the call of the loader changed. */
+static cl_int platforms_find(cl_platform_id *platforms, cl_uint *out_count)
+{
+    char *drivers = getenv("OCL_ICD_FILENAMES");
+    char *copy = drivers != NULL ? strdup(drivers) : NULL;
+    cl_int code = clGetPlatformIDs(MAX_PLATFORMS, platforms, out_count);
+    if (copy != NULL && strcmp(drivers, copy) != 0 &&
+        getenv("OCL_ICD_FILENAMES") == drivers)
+        memcpy(drivers, copy, strlen(copy) + 1);
+    free(copy);
+    return code;
+}
+
 static void search(void)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
@@ -150,7 +166,7 @@ static void search(void)
                  last_error_get());
         return;
     }
-    search_error = clGetPlatformIDs(MAX_PLATFORMS, platforms, &count);
+    search_error = platforms_find(platforms, &count);
     if (search_error != CL_SUCCESS)
         return;
     if (count > MAX_PLATFORMS)
