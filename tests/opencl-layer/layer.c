@@ -44,7 +44,8 @@
  *       Appends a line to the file for each kernel and copy: name, sizes,
  *       build options and parameters. For run-launch-comparison.
  *   TANDEM_LAYER_CUT_DRIVERS=1
- *       clGetPlatformIDs ends the variable OCL_ICD_FILENAMES at its first colon.
+ *       clGetPlatformIDs ends the variable OCL_ICD_FILENAMES at its first
+ *       colon.
  *   TANDEM_LAYER_LEAVES=1
  *       At exit the layer prints how many contexts the program left open.
  *
