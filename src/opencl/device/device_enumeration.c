@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/environment.h"
 #include "common/last_error.h"
 #include "opencl/device/no_device_diagnosis.h"
 #include "opencl/device/device.h"
@@ -146,11 +147,11 @@ static void mark_duplicates(void)
  * the bytes back that the call of the loader changed. */
 static cl_int platforms_find(cl_platform_id *platforms, cl_uint *out_count)
 {
-    char *drivers = getenv("OCL_ICD_FILENAMES");
+    char *drivers = (char *)(uintptr_t)environment_get("OCL_ICD_FILENAMES");
     char *copy = drivers != NULL ? strdup(drivers) : NULL;
     cl_int code = clGetPlatformIDs(MAX_PLATFORMS, platforms, out_count);
     if (copy != NULL && strcmp(drivers, copy) != 0 &&
-        getenv("OCL_ICD_FILENAMES") == drivers)
+        environment_get("OCL_ICD_FILENAMES") == drivers)
         memcpy(drivers, copy, strlen(copy) + 1);
     free(copy);
     return code;
