@@ -54,8 +54,8 @@ void step_add_patch(struct kernel_step *step, enum patch_kind kind,
                     const struct tandem_tensor_desc *tensor, uint32_t at,
                     uint32_t modulus, uint32_t shift);
 
-/* Where the operand of a slot starts: the offset in its buffer, and the number
- * of bytes from a 64-byte boundary to the buffer. */
+/* The start of a slot's operand: its offset in the buffer, and the number of
+ * bytes from a 64-byte boundary to the buffer. */
 struct slot_address {
     uint64_t byte_offset;
     uint32_t misalignment;

@@ -18,8 +18,8 @@ struct gemm_selector;
 struct platform_device;
 struct tandem_device;
 
-/* What a buffer of a plan is.  The launch knows the buffers and where operands
- * start in them. */
+/* Names of the buffers of a plan.  The launch knows the buffers, and the
+ * offsets at which operands start in them. */
 enum slot {
     SLOT_TEMP = 1, /* the temporary buffer of the plan */
     SLOT_COUNTERS, /* the arrival counters of the stream */
