@@ -633,7 +633,8 @@ struct tandem_backend {
      * is ignored. TANDEM_INVALID_ARGUMENT if a buffer is not live, is mapped or
      * belongs to another device, if an operand reaches outside its buffer or is
      * less aligned than described, or if an output shares a byte with another
-     * operand, except with the input that same_as_input names. */
+     * operand, except with the input that same_as_input names, and with inputs
+     * that are exactly this input (x * x in place). */
     enum tandem_status (*prepared_launch)(struct tandem_stream *stream,
                                           struct tandem_prepared *prepared,
                                           const struct tandem_memory *memory,

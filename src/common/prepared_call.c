@@ -158,7 +158,9 @@ static void attributes_copy(struct prepared_call *call,
                             const struct tandem_op *op, uint32_t operands)
 {
     char *memory = (char *)&call->operands[operands];
-    memcpy(&call->op, op, sizeof(call->op));
+    memcpy(&call->op, op,
+           op->struct_size < sizeof(call->op) ? op->struct_size
+                                              : sizeof(call->op));
     call->op.struct_size = sizeof(call->op);
     if (op->ints != NULL && op->int_count > 0) {
         memcpy(memory, op->ints, op->int_count * sizeof(op->ints[0]));
@@ -273,6 +275,24 @@ static enum tandem_status range_find(const struct prepared_call *prepared,
     return TANDEM_OK;
 }
 
+static bool memory_same(const struct tandem_memory *a,
+                        const struct tandem_memory *b)
+{
+    return a->buffer == b->buffer && a->byte_offset == b->byte_offset;
+}
+
+/* Returns true if input i is exactly the output, which is another input, too:
+ * for example, x * x in place. */
+static bool input_is_same(const struct prepared_call *call, uint32_t i,
+                          uint32_t number, const struct tandem_memory *memory)
+{
+    const struct prepared_operand *output = &call->operands[number];
+    return output->same_as_input != 0 && i < call->input_count &&
+           (op_class_get(call->info->op_class)->in_place >> i & 1u) != 0 &&
+           memory_same(&memory[i], &memory[number]) &&
+           tensors_same(&call->operands[i].tensor, &output->tensor);
+}
+
 /* Checks an output against all operands before it. */
 static enum tandem_status
 output_check_memory(const struct prepared_call *call, uint32_t number,
@@ -288,14 +308,14 @@ output_check_memory(const struct prepared_call *call, uint32_t number,
         if (call->operands[i].is_scalar)
             continue;
         if (same == i + 1) {
-            if (memory[i].buffer != memory[number].buffer ||
-                memory[i].byte_offset != memory[number].byte_offset)
+            if (!memory_same(&memory[i], &memory[number]))
                 return argument_error(
                     "%s: output %u is not input %u, as it was prepared", name,
                     output, i);
             continue;
         }
-        if (!tensors_overlap(&ranges[number], &ranges[i]))
+        if (!tensors_overlap(&ranges[number], &ranges[i]) ||
+            input_is_same(call, i, number, memory))
             continue;
         return argument_error("%s: output %u overlaps %s %u", name, output,
                               i < call->input_count ? "input" : "output",

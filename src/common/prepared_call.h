@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the prepared operators of all plugins have: the handle, a checked call
- * without memory, and the check of the memory of a launch.  Any thread may call
+/* Parts of the prepared operators of all plugins: the handle, a checked call
+ * without memory, and the check of a launch's memory.  Any thread may call
  * these functions. */
 #ifndef TANDEM_COMMON_PREPARED_CALL_H
 #define TANDEM_COMMON_PREPARED_CALL_H

@@ -209,9 +209,11 @@ static bool row_run(const struct tandem_device *device,
             continue;
         if (!row_address(device, &memory[i], input, &from))
             return false;
-        if (output->same_as_input == i + 1 ? from != to
-                                           : from < to + output->bytes_after &&
-                                                 to < from + input->bytes_after)
+        bool overlaps =
+            from < to + output->bytes_after && to < from + input->bytes_after;
+        if (output->same_as_input == i + 1
+                ? from != to
+                : overlaps && (from != to || output->same_as_input == 0))
             return false;
         row.in[i] = from;
     }

@@ -158,6 +158,23 @@ static void in_place(struct suite *suite)
                      launch_at(suite, suite->stream, of.prepared, of.x->buffer,
                                0, of.x->buffer, 0),
                      TANDEM_INVALID_ARGUMENT, "in place, but not prepared so");
+        /* x + x in place */
+        suite->api.prepared_release(same);
+        same = NULL;
+        of.call.ins[1] = &of.call.descs[0];
+        of.call.op.float_count = 0;
+        if (expect(suite, prepare(suite, &of.call, 0, NULL, &same), TANDEM_OK,
+                   "op_prepare of x + x in place")) {
+            const struct tandem_memory memory[] = {
+                {of.x->buffer, 0}, {of.x->buffer, 0}, {of.x->buffer, 0}};
+
+            expect(suite,
+                   suite->api.prepared_launch(suite->stream, same, memory, 3),
+                   TANDEM_OK, "x + x in place");
+            expect_vector(suite, NULL, of.x, 3, 2, "x + x in place");
+        }
+        of.call.ins[1] = NULL;
+        of.call.op.float_count = 1;
         of.call.descs[1].same_as_input = 2; /* the scalar */
         expect_error(suite, prepare(suite, &of.call, 0, NULL, &same),
                      TANDEM_INVALID_ARGUMENT, "the output is a scalar");
