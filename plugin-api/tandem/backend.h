@@ -14,8 +14,16 @@
  *              A reader treats fields beyond struct_size as zero.  A callee
  *              that fills a struct writes no byte beyond struct_size.
  *              TANDEM_INVALID_ARGUMENT is returned if struct_size is below
- *              TANDEM_..._MIN_SIZE_1_0 (below), or below sizeof(size_t) for a
- *              struct that is filled.
+ *              TANDEM_..._MIN_SIZE_1_0 (below) or above 4096, or below
+ *              sizeof(size_t) for a struct that is filled.  Options that are 0
+ *              except for struct_size mean the defaults.
+ *   Unknown    Input that only a later version defines is TANDEM_UNSUPPORTED in
+ *   input      every function, so that a host can tell an older plugin from a
+ *              mistake: a byte other than 0 in a reserved field or in the part
+ *              of a struct that the callee does not know; a flag; an operator;
+ *              an attribute after those of the operator table, the scalars and
+ *              the lists of the operator's class; a dtype; a bias_kind.  If the
+ *              call is also invalid, either status may be returned.
  *              struct tandem_tensor_desc and struct tandem_matrix have no
  *              struct_size and do not change within a major version.
  *   Units      Sizes and offsets are in bytes unless the name says elements;
@@ -39,7 +47,6 @@
  *              except TANDEM_DEVICE_LOST, which is never cleared.  Reading a
  *              poisoned buffer or using it as an input returns the error.  An
  *              upload or fill of the whole buffer clears the poison.
- *   Flags      A flag that the callee does not know is TANDEM_INVALID_ARGUMENT.
  *   NULL       Destroy and free functions accept NULL.  Elsewhere NULL is
  *              TANDEM_INVALID_ARGUMENT unless a comment allows it.
  *
@@ -71,10 +78,12 @@ extern "C" {
 
 enum tandem_status {
     TANDEM_OK = 0,
-    /* The call is invalid: a pointer, shape, dtype, range or handle is wrong
-     * (freed, for example). The message names the argument and its value. */
+    /* The call is invalid: a pointer, shape, range or handle is wrong (freed,
+     * for example), or dtypes do not fit together. The message names the
+     * argument and its value. */
     TANDEM_INVALID_ARGUMENT = 1,
-    /* The request is valid, but this backend or device does not support it. */
+    /* The request is valid, but this backend or device does not support it, or
+     * only a later version defines it (Unknown input, above). */
     TANDEM_UNSUPPORTED = 2,
     /* The device does not exist, or its driver is missing or rejected it. */
     TANDEM_NO_DEVICE = 3,
@@ -136,14 +145,15 @@ struct tandem_tensor_desc {
 struct tandem_gemm;
 
 /* An operator with its attributes. ints and floats hold the attributes in the
- * order of the operator table. TANDEM_INVALID_ARGUMENT is returned if there are
- * fewer than in the table, or if a switch (keepdims, exclusive, reverse,
- * largest, sorted, exclude_outside, antialias, approximate, nesterov,
- * decoupled_weight_decay, detect_negative, detect_positive) is neither 0 nor 1.
- * Attributes that a later minor version appends are optional; without them the
- * operator works as before.  floats are rounded to f32.  Except for the bounds
- * of clip, rounding makes no attribute 0 or infinite, and a positive epsilon
- * (eps of adam) becomes at least 2^-126.
+ * order of the operator table, then the scalars (below), then the lists of the
+ * operator's class. TANDEM_INVALID_ARGUMENT is returned if there are fewer, or
+ * if a switch (keepdims, exclusive, reverse, largest, sorted, exclude_outside,
+ * antialias, approximate, nesterov, decoupled_weight_decay, detect_negative,
+ * detect_positive) is neither 0 nor 1. Attributes that a later minor version
+ * appends are optional; without them the operator works as before.
+ * floats are rounded to f32. Except for the bounds of clip, rounding makes no
+ * attribute 0 or infinite, and a positive epsilon (eps of adam) becomes at
+ * least 2^-126.
  *
  * Scalars: an operator of class BINARY, COMPARE, LOGICAL or TERNARY accepts
  * NULL instead of an input. The k-th NULL input has the value floats[k],

@@ -47,7 +47,8 @@
  *              caller sets struct_size to the sizeof of every struct that it
  *              passes, also of those that are filled.  A struct that is shorter
  *              than in the first version, or shorter than struct_size itself if
- *              it is filled, is TANDEM_INVALID_ARGUMENT.
+ *              it is filled, is TANDEM_INVALID_ARGUMENT.  Input that only a
+ *              later version defines is TANDEM_UNSUPPORTED, as in backend.h.
  *   Handles    A handle that is NULL, freed or from another library is
  *              TANDEM_INVALID_ARGUMENT.  Destroy functions accept NULL.
  *   Fork       In a child process, every call with a context of the parent

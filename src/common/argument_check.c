@@ -26,6 +26,25 @@ static enum tandem_status check_attributes(const struct op_call *call)
                        TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32);
 }
 
+/* Checks that the call has no attribute after those of the operator table, the
+ * scalars and the lists of its class. The call is valid otherwise. */
+static enum tandem_status check_attribute_limit(const struct op_call *call,
+                                                const struct op_class *class)
+{
+    const struct tandem_op *op = call->op;
+    uint32_t ints = call->info->ints;
+    uint32_t floats = call->info->floats + call->scalars;
+    if (class->lists != NULL)
+        class->lists(call, &ints, &floats);
+    if (op->int_count <= ints && op->float_count <= floats)
+        return TANDEM_OK;
+    return last_error_set(
+        TANDEM_UNSUPPORTED,
+        "%s: the lengths of ints and floats are %u and %u, but this version of "
+        "the operator has at most %u and %u attributes",
+        call->info->name, op->int_count, op->float_count, ints, floats);
+}
+
 /* Checks that all operands and attributes are present and that each operand's
  * dtype, rank and shape is valid. Counts the NULL inputs in call->scalars. */
 static enum tandem_status check_operands(struct op_call *call,
@@ -176,17 +195,25 @@ enum tandem_status operator_check(const struct tandem_op *op,
 {
     if (op == NULL)
         return argument_error("the operator is NULL");
-    enum tandem_status status = struct_size_check(
-        "op", "tandem_op", op->struct_size, TANDEM_OP_MIN_SIZE_1_0);
+    enum tandem_status status = input_struct_check(
+        "op", "tandem_op", op, sizeof(*op), TANDEM_OP_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
     *out_row = operator_lookup(op->id);
-    if (op->id == TANDEM_OP_INVALID || op->id >= TANDEM_OP_ID_END)
-        return argument_error("operator number %u does not exist", op->id);
+    if (op->id == TANDEM_OP_INVALID)
+        return argument_error("operator number 0 does not exist");
     if (*out_row == NULL)
         return last_error_set(
             TANDEM_UNSUPPORTED,
             "operator number %u is unsupported in this version", op->id);
+    if (op->int_count > TANDEM_MAX_ATTRIBUTES ||
+        op->float_count > TANDEM_MAX_ATTRIBUTES)
+        return last_error_set(
+            TANDEM_UNSUPPORTED,
+            "%s: the lengths of ints and floats are %u and %u; no operator of "
+            "this version has more than %u",
+            (*out_row)->name, op->int_count, op->float_count,
+            TANDEM_MAX_ATTRIBUTES);
     return TANDEM_OK;
 }
 
@@ -207,7 +234,11 @@ enum tandem_status check_op(const struct tandem_op *op,
             return argument_error("gemm: expected the operands in op->gemm, "
                                   "got %u inputs and %u outputs",
                                   input_count, output_count);
-        return check_gemm(op->gemm, span, user);
+        status = check_attributes(&call);
+        if (status == TANDEM_OK)
+            status =
+                check_attribute_limit(&call, op_class_get(TANDEM_CLASS_GEMM));
+        return status == TANDEM_OK ? check_gemm(op->gemm, span, user) : status;
     }
     const struct op_class *class = op_class_get(call.info->op_class);
     status = check_operands(&call, class);
@@ -217,6 +248,8 @@ enum tandem_status check_op(const struct tandem_op *op,
         status = op_check_dtypes(&call);
     if (status == TANDEM_OK)
         status = check_shapes(&call, class);
+    if (status == TANDEM_OK)
+        status = check_attribute_limit(&call, class);
     if (status == TANDEM_OK && span != NULL)
         status = check_memory(&call, span, user);
     return status;

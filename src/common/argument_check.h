@@ -37,7 +37,8 @@ enum tandem_status check_op(const struct tandem_op *op,
 
 struct operator_info;
 /* Checks that the operator exists and sets *out_info to its row of the operator
- * table.  Its attributes are not checked. */
+ * table.  Of its attributes, only the counts are checked, against
+ * TANDEM_MAX_ATTRIBUTES. */
 enum tandem_status operator_check(const struct tandem_op *op,
                                   const struct operator_info **out_info);
 

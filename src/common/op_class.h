@@ -83,6 +83,10 @@ struct op_class {
      * NULL. NULL means the shape of input 0. */
     enum tandem_status (*infer)(const struct op_call *call, uint32_t output,
                                 struct tandem_tensor_desc *out);
+    /* Adds to *ints and *floats the largest lengths of the lists of attributes
+     * that follow those of the operator table. The operands of the call are
+     * valid. NULL means no lists. */
+    void (*lists)(const struct op_call *call, uint32_t *ints, uint32_t *floats);
     /* Corrects the work of a valid call, which counts each operand once and has
      * the cost class of the operator table. NULL means no correction. */
     void (*work)(const struct op_call *call, bool contiguous,

@@ -252,6 +252,13 @@ bool conv_strides_are_flat(const struct conv_strides *strides,
     return true;
 }
 
+static void conv_lists(const struct op_call *call, uint32_t *ints,
+                       uint32_t *floats)
+{
+    (void)floats;
+    *ints += list_count(call->info) * (call->inputs[0]->rank - 2);
+}
+
 /* The product of matrices that does the same work. */
 static void conv_work(const struct op_call *call, bool contiguous,
                       struct op_work *work)
@@ -296,5 +303,6 @@ const struct op_class op_class_conv = {.input_dtypes = "f",
                                        .variadic = true,
                                        .check = conv_check,
                                        .infer = conv_infer,
+                                       .lists = conv_lists,
                                        .work = conv_work,
                                        .example = conv_example};

@@ -49,6 +49,14 @@ static enum tandem_status transpose_infer(const struct op_call *call,
     return TANDEM_OK;
 }
 
+/* The list perm. */
+static void transpose_lists(const struct op_call *call, uint32_t *ints,
+                            uint32_t *floats)
+{
+    (void)floats;
+    *ints += call->inputs[0]->rank;
+}
+
 /* Reverses all axes. */
 static const char *transpose_example(const struct operator_info *info,
                                      uint32_t rank, const int64_t *shape,
@@ -70,4 +78,5 @@ const struct op_class op_class_copy = {.input_dtypes = "a",
 const struct op_class op_class_transpose = {.input_dtypes = "a",
                                             .output_dtypes = "a",
                                             .infer = transpose_infer,
+                                            .lists = transpose_lists,
                                             .example = transpose_example};

@@ -25,9 +25,8 @@ uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
 
 struct activation gemm_activation(const struct tandem_gemm *gemm)
 {
-    bool there = gemm->struct_size >= TANDEM_SIZE_THROUGH(
-                                          struct tandem_gemm,
-                                          activation_parameter2);
+    bool there = gemm->struct_size >=
+                 TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_parameter2);
     return (struct activation){
         gemm->activation,
         {gemm->activation_parameter, there ? gemm->activation_parameter2 : 0}};
@@ -103,7 +102,8 @@ static struct operand matrix_operand(const char *name,
 static enum tandem_status check_dtype(const char *what, uint32_t dtype)
 {
     if (dtype_bytes(dtype) == 0)
-        return argument_error("gemm: unknown dtype 0x%x of %s", dtype, what);
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "gemm: unknown dtype 0x%x of %s", dtype, what);
     if (dtype != TANDEM_F32 && dtype != TANDEM_F16 && dtype != TANDEM_BF16)
         return last_error_set(
             TANDEM_UNSUPPORTED,
@@ -123,7 +123,8 @@ static enum tandem_status check_numbers(const struct tandem_gemm *gemm)
     if (status != TANDEM_OK)
         return status;
     if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
-        return argument_error("gemm: bias_kind is %u; expected 0 to %u",
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "gemm: bias_kind is %u; expected 0 to %u",
                               gemm->bias_kind, (unsigned)TANDEM_BIAS_PER_ROW);
     status = check_dtype("a and b", gemm->dtype);
     if (status == TANDEM_OK)
@@ -221,15 +222,16 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
     struct tandem_gemm args;
     if (gemm == NULL)
         return argument_error("gemm: the description is NULL");
-    enum tandem_status status = struct_size_check(
-        "gemm", "tandem_gemm", gemm->struct_size, TANDEM_GEMM_MIN_SIZE_1_0);
+    enum tandem_status status = input_struct_check(
+        "gemm", "tandem_gemm", gemm, sizeof(*gemm), TANDEM_GEMM_MIN_SIZE_1_0);
     if (status == TANDEM_OK)
         status = check_numbers(gemm);
     if (status != TANDEM_OK)
         return status;
     gemm_args_complete(&args, gemm);
     if (args.reserved != 0)
-        return argument_error("gemm: reserved is %u; expected 0",
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "gemm: reserved is %u; expected 0",
                               args.reserved);
     return check_operands(&args, span, user);
 }

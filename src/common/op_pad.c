@@ -82,6 +82,14 @@ static enum tandem_status pad_infer(const struct op_call *call, uint32_t output,
     return status;
 }
 
+/* Tile has the list repeats, pad the lists begins and ends. */
+static void pad_lists(const struct op_call *call, uint32_t *ints,
+                      uint32_t *floats)
+{
+    (void)floats;
+    *ints += call->inputs[0]->rank * (call->info->id == TANDEM_OP_TILE ? 1 : 2);
+}
+
 /* Tile repeats the first axis twice.  Pad adds one element to both ends of the
  * last two axes, as for a convolution. */
 static const char *pad_example(const struct operator_info *info, uint32_t rank,
@@ -101,4 +109,5 @@ static const char *pad_example(const struct operator_info *info, uint32_t rank,
 const struct op_class op_class_pad = {.input_dtypes = "a",
                                       .output_dtypes = "a",
                                       .infer = pad_infer,
+                                      .lists = pad_lists,
                                       .example = pad_example};

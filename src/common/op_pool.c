@@ -31,6 +31,13 @@ static enum tandem_status pool_infer(const struct op_call *call,
                         call->op->ints[0] != 0, out);
 }
 
+static void pool_lists(const struct op_call *call, uint32_t *ints,
+                       uint32_t *floats)
+{
+    (void)floats;
+    *ints += POOL_LISTS * (call->inputs[0]->rank - 2);
+}
+
 /* Windows of 3 with a stride of 2, as in networks for images. A shape of one
  * or two axes gets a batch of 1. */
 static const char *pool_example(const struct operator_info *info, uint32_t rank,
@@ -55,4 +62,5 @@ const struct op_class op_class_pool = {.input_dtypes = "f",
                                        .output_dtypes = "fl",
                                        .check = pool_check,
                                        .infer = pool_infer,
+                                       .lists = pool_lists,
                                        .example = pool_example};

@@ -125,6 +125,14 @@ static enum tandem_status resize_infer(const struct op_call *call,
     return TANDEM_OK;
 }
 
+/* A scale, a start and an end for each axis. */
+static void resize_lists(const struct op_call *call, uint32_t *ints,
+                         uint32_t *floats)
+{
+    (void)ints;
+    *floats += 3 * call->inputs[0]->rank;
+}
+
 /* Doubles the last two axes with mode linear. */
 static const char *resize_example(const struct operator_info *info,
                                   uint32_t rank, const int64_t *shape,
@@ -144,4 +152,5 @@ const struct op_class op_class_resize = {.input_dtypes = "f",
                                          .output_dtypes = "f",
                                          .check = resize_check,
                                          .infer = resize_infer,
+                                         .lists = resize_lists,
                                          .example = resize_example};

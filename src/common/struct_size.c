@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* A larger struct_size was never set, so the bytes are not read. */
+#define MAX_STRUCT_BYTES 4096u
+
 enum tandem_status struct_size_check(const char *what, const char *type,
                                      size_t bytes, size_t least)
 {
@@ -13,6 +16,27 @@ enum tandem_status struct_size_check(const char *what, const char *type,
     return argument_error(
         "%s.struct_size is %zu, below %zu: set it to sizeof(struct %s)", what,
         bytes, least, type);
+}
+
+enum tandem_status input_struct_check(const char *what, const char *type,
+                                      const void *in, size_t known,
+                                      size_t least)
+{
+    size_t bytes;
+
+    memcpy(&bytes, in, sizeof bytes);
+    if (bytes > MAX_STRUCT_BYTES)
+        return argument_error("%s.struct_size is %zu, above %u: set it to "
+                              "sizeof(struct %s)",
+                              what, bytes, MAX_STRUCT_BYTES, type);
+    for (size_t i = known; i < bytes; i++)
+        if (((const unsigned char *)in)[i] != 0)
+            return last_error_set(
+                TANDEM_UNSUPPORTED,
+                "%s: byte %zu is not 0, but this version of struct %s has %zu "
+                "bytes",
+                what, i, type, known);
+    return struct_size_check(what, type, bytes, least);
 }
 
 enum tandem_status out_struct_check(const char *what, const char *type,
@@ -32,11 +56,15 @@ enum tandem_status open_options_check(const struct tandem_open_options *options)
 
     if (options == NULL)
         return TANDEM_OK;
-    status = struct_size_check("open: options", "tandem_open_options",
-                               options->struct_size,
-                               TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0);
+    status =
+        input_struct_check("open: options", "tandem_open_options", options,
+                           sizeof(*options), TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
+    if (options->reserved != 0)
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "open: options.reserved is %u; expected 0",
+                              (unsigned)options->reserved);
     if (options->count > 0 &&
         (options->keys == NULL || options->values == NULL))
         return argument_error("open: keys or values is NULL, but count is %u",
@@ -51,7 +79,8 @@ enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
 {
     if ((flags & ~known) == 0)
         return TANDEM_OK;
-    return argument_error(
+    return last_error_set(
+        TANDEM_UNSUPPORTED,
         "%s: flags 0x%x has unknown bits; the known bits are 0x%x", what, flags,
         known);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks struct_size and flags, the fields that let the public ABI grow. A
+/* Checks struct_size and flags, the fields that let the public ABI grow. What
+ * this version does not know is TANDEM_UNSUPPORTED, so that a host can tell it
+ * from a mistake. A
  * struct_size of 0 is always an error: the caller forgot to set the field, and
  * all other fields would count as absent. May be called from any thread. */
 #ifndef TANDEM_COMMON_STRUCT_SIZE_H
@@ -14,6 +16,14 @@
 enum tandem_status struct_size_check(const char *what, const char *type,
                                      size_t bytes, size_t least);
 
+/* Checks a struct that a call reads, and whose first member is struct_size:
+ * struct_size as struct_size_check, and that all bytes from `known` on, which
+ * a later version added, are 0. Otherwise sets the last error and returns
+ * TANDEM_UNSUPPORTED. `known` is the struct's size in this version. */
+enum tandem_status input_struct_check(const char *what, const char *type,
+                                      const void *in, size_t known,
+                                      size_t least);
+
 /* Checks a struct that a call fills: `out` must not be NULL, and its first
  * member, struct_size, at least the size of that member. Otherwise sets the
  * last error and returns TANDEM_INVALID_ARGUMENT. `what` and `type` are those
@@ -21,9 +31,8 @@ enum tandem_status struct_size_check(const char *what, const char *type,
 enum tandem_status out_struct_check(const char *what, const char *type,
                                     const void *out);
 
-/* Checks that the options of a device, which may be NULL, have no key and no
- * value that is NULL. Otherwise sets the last error and returns
- * TANDEM_INVALID_ARGUMENT. */
+/* Checks the options of a device, which may be NULL: their size, that no key
+ * and no value is NULL, and that nothing in them is unknown except keys. */
 enum tandem_status
 open_options_check(const struct tandem_open_options *options);
 
@@ -32,8 +41,8 @@ open_options_check(const struct tandem_open_options *options);
  * struct_size and its bytes beyond from_bytes. */
 void struct_size_fill(void *out, const void *from, size_t from_bytes);
 
-/* Returns TANDEM_INVALID_ARGUMENT and sets the last error if `flags` has a bit
- * that is not in `known`. `what` names the call in messages, as in "upload". */
+/* Returns TANDEM_UNSUPPORTED and sets the last error if `flags` has a bit that
+ * is not in `known`. `what` names the call in messages, as in "upload". */
 enum tandem_status check_flags(const char *what, uint32_t flags,
                                uint32_t known);
 

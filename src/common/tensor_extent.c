@@ -10,7 +10,8 @@ enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,
     uint32_t bytes = dtype_bytes(dtype);
     int64_t limit = 1; /* product of the nonzero extents */
     if (bytes == 0)
-        return argument_error("%s: unknown dtype 0x%x", what, dtype);
+        return last_error_set(TANDEM_UNSUPPORTED, "%s: unknown dtype 0x%x",
+                              what, dtype);
     if (rank > TANDEM_MAX_RANK)
         return argument_error("%s: rank %u is above the maximum %u", what, rank,
                               TANDEM_MAX_RANK);

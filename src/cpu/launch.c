@@ -100,7 +100,8 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
         out == NULL || out->dtype != class->small_output_dtype)
         return false;
     bool compares = out->dtype == TANDEM_BOOL;
-    if ((op->flags & ~(uint32_t)(TANDEM_OP_ALLOW_NONDETERMINISM |
+    if (op->int_count != shortcut->ints ||
+        (op->flags & ~(uint32_t)(TANDEM_OP_ALLOW_NONDETERMINISM |
                                  TANDEM_OP_ALLOW_TF32)) != 0)
         return false;
     int64_t n = dense_elements(out);
@@ -134,10 +135,10 @@ static bool row_fill(struct row *row, struct params *params, float *scalar,
             return false;
         row->in[i] = from;
     }
+    if (op->float_count != shortcut->floats + scalars)
+        return false;
     if (shortcut->ints + shortcut->floats > 0) {
-        if (op->int_count < shortcut->ints ||
-            op->float_count < shortcut->floats ||
-            (shortcut->ints > 0 && op->ints == NULL) ||
+        if ((shortcut->ints > 0 && op->ints == NULL) ||
             (shortcut->floats > 0 && op->floats == NULL))
             return false;
         const struct op_class *rules = op_class_get(shortcut->op_class);
@@ -157,7 +158,7 @@ static bool launch_fast(const struct work *work)
     struct row row;
     struct params params;
     float scalar;
-    if (work->op == NULL || work->op->struct_size < TANDEM_OP_MIN_SIZE_1_0 ||
+    if (work->op == NULL || work->op->struct_size != sizeof(*work->op) ||
         work->op->id >= TANDEM_OP_ID_END || work->inputs == NULL ||
         work->outputs == NULL || work->output_count == 0)
         return false;

@@ -43,7 +43,7 @@ void mistaken_call_reset(struct mistaken_call *p, const struct op_row *row)
                                .floats = p->floats};
     p->op_pointer = &p->op;
     memset(p->ints, 0, sizeof(p->ints));
-    for (uint32_t i = 0; i < MISTAKE_FLOATS; i++)
+    for (uint32_t i = 0; i < TANDEM_MAX_ATTRIBUTES; i++)
         p->floats[i] = 0.5;
     p->in_count = row->inputs;
     p->out_count = row->outputs;
@@ -85,9 +85,6 @@ static void shape_set_huge(struct mistaken_call *p)
       p->op.struct_size = TANDEM_OP_MIN_SIZE_1_0 - 1)                          \
     X(op_last, NEG, "the last operator number", UNNAMED | MAYBE_LATER,         \
       p->op.id = TANDEM_OP_ID_END - 1)                                         \
-    X(op_flags, NEG, "unknown flags", ALWAYS_INVALID, p->op.flags = 1u << 31)  \
-    X(op_flags_sum, SUM, "unknown flags", ALWAYS_INVALID,                      \
-      p->op.flags = 1u << 31)                                                  \
     X(inputs_null, NEG, "no array of inputs", ALWAYS_INVALID,                  \
       p->in_array = NULL)                                                      \
     X(outputs_null, NEG, "no array of outputs", ALWAYS_INVALID,                \
@@ -108,8 +105,6 @@ static void shape_set_huge(struct mistaken_call *p)
     X(output_differs, NEG, "another output shape", 0, p->outs[0].shape[0] = 2) \
     X(output_rank, NEG, "another output rank", 0, p->outs[0].rank = 1)         \
     X(shape_huge, NEG, "a shape of 2^80 elements", IN_SIZE, shape_set_huge(p)) \
-    X(dtype_unknown, NEG, "an unknown dtype", 0, p->ins[0].dtype = 0x9999)     \
-    X(dtype_zero, NEG, "output dtype 0", 0, p->outs[0].dtype = 0)              \
     X(dtype_input, NEG, "an input dtype that differs", MAYBE_LATER,            \
       p->ins[0].dtype = TANDEM_I32)                                            \
     X(dtype_output, NEG, "an output dtype that differs", MAYBE_LATER,          \

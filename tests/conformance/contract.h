@@ -119,5 +119,6 @@ void contract_fault(struct suite *suite);
 void invalid_memory_run(struct suite *suite);
 void invalid_launch_run(struct suite *suite);
 void invalid_gemm_run(struct suite *suite);
+void unknown_input_run(struct suite *suite);
 
 #endif

@@ -484,8 +484,7 @@ static void make_valid_transpose(struct mistaken_call *p)
 }
 
 #define CAST_MISTAKES(X)                                                       \
-    X(cast_output_differs, CAST, "another shape", 0, p->outs[0].shape[0] = 2)  \
-    X(cast_dtype_zero, CAST, "an unknown dtype", 0, p->outs[0].dtype = 0)
+    X(cast_output_differs, CAST, "another shape", 0, p->outs[0].shape[0] = 2)
 #define COPY_MISTAKES(X)                                                       \
     X(copy_dtype_output, COPY, "another dtype", MAYBE_LATER,                   \
       p->outs[0].dtype = TANDEM_I32)

@@ -47,11 +47,8 @@ static void gelu(struct mistaken_gemm *p, double form)
     X(size_short, "gemm with a struct_size that is too small", ALWAYS_INVALID, \
       p->gemm.struct_size = TANDEM_GEMM_MIN_SIZE_1_0 - 1)                      \
     X(dtype_bool, "gemm of bool", MAYBE_LATER, p->gemm.dtype = TANDEM_BOOL)    \
-    X(dtype_unknown, "gemm of an unknown dtype", 0, p->gemm.dtype = 0x7777)    \
     X(c_dtype_bool, "gemm into bool", MAYBE_LATER,                             \
       p->gemm.c_dtype = TANDEM_BOOL)                                           \
-    X(c_dtype_unknown, "gemm into an unknown dtype", 0,                        \
-      p->gemm.c_dtype = 0x7777)                                                \
     X(m_negative, "gemm with m < 0", 0, p->gemm.m = -1)                        \
     X(n_negative, "gemm with n < 0", 0, p->gemm.n = -2)                        \
     X(k_negative, "gemm with k < 0", 0, p->gemm.k = -3)                        \
@@ -87,7 +84,6 @@ static void gelu(struct mistaken_gemm *p, double form)
     X(offset_odd, "gemm with an offset within an element", INVALID_BUFFER,     \
       p->gemm.b.byte_offset = 514)                                             \
     X(bias_null, "gemm without its bias", INVALID_BUFFER, p->gemm.bias = NULL) \
-    X(bias_kind, "gemm with an unknown bias", 0, p->gemm.bias_kind = 3)        \
     X(bias_unkind, "gemm with a bias of no kind", INVALID_BUFFER,              \
       p->gemm.bias_kind = TANDEM_BIAS_NONE)                                    \
     X(bias_past, "gemm with bias past the end", INVALID_BUFFER,                \
@@ -103,8 +99,6 @@ static void gelu(struct mistaken_gemm *p, double form)
     X(gelu_minus, "gemm with form -1 of gelu", 0, gelu(p, -1))                 \
     X(gelu_tiny, "gemm with form 1e-300 of gelu", 0, gelu(p, 1e-300))          \
     X(gelu_nan, "gemm with form NaN of gelu", 0, gelu(p, (double)NAN))         \
-    X(flags_unknown, "gemm with unknown flags", ALWAYS_INVALID,                \
-      p->gemm.flags = 1u << 4)                                                 \
     X(overlaps_a, "gemm with c over a", INVALID_BUFFER,                        \
       p->gemm.c.byte_offset = 40)                                              \
     X(overlaps_b, "gemm with c over b", INVALID_BUFFER,                        \

@@ -20,8 +20,7 @@
     X(upload, s, b, UINT64_MAX, host, 4, 0)                                    \
     X(upload, s, b, 0, host, 4097, 0)                                          \
     X(upload, s, b, 8, host, UINT64_MAX - 4, 0)                                \
-    X(upload, s, other, 0, host, 4, 0)                                         \
-    X(upload, s, b, 0, host + 4, 4, 1u << 31)
+    X(upload, s, other, 0, host, 4, 0)
 
 #define INVALID_DOWNLOADS(X)                                                   \
     X(download, NULL, b, 0, host, 4, 0, t)                                     \
@@ -29,8 +28,7 @@
     X(download, s, b, 0, NULL, 4, 0, t)                                        \
     X(download, s, b, 4095, host, 2, 0, t)                                     \
     X(download, s, b, UINT64_MAX - 1, host, 1, 0, t)                           \
-    X(download, s, other, 0, host, 4, 0, t)                                    \
-    X(download, s, b, 0, host, 4, 1u << 31, t)
+    X(download, s, other, 0, host, 4, 0, t)
 
 #define INVALID_COPIES_AND_FILLS(X)                                            \
     X(copy, NULL, b, 0, b, 64, 4)                                              \
@@ -65,7 +63,6 @@
     X(map, s, b, 0, 64, read, t, NULL)                                         \
     X(map, s, b, 4000, 97, read, t, &memory)                                   \
     X(map, s, b, 0, 64, 0, t, &memory)                                         \
-    X(map, s, b, 0, 64, read | 1u << 31, t, &memory)                           \
     X(map, s, other, 0, 64, read, t, &memory)                                  \
     X(unmap, s, b, host)
 

@@ -37,6 +37,8 @@ const struct group groups[] = {
     {"invalid-launch", invalid_launch_run,
      "invalid arguments of supports and launch"},
     {"invalid-gemm", invalid_gemm_run, "invalid arguments of gemm"},
+    {"unknown", unknown_input_run,
+     "flags, fields, attributes and dtypes of later versions"},
 };
 const uint32_t group_count = COUNT_OF(groups);
 

@@ -43,7 +43,6 @@ enum mistake_flags {
 /* ---- launch ---- */
 
 #define MISTAKE_OPERANDS 4u
-#define MISTAKE_FLOATS 8u
 
 /* The arguments of supports, prepare and launch.  All operands are in one
  * buffer: input i starts at byte 512 i, output k at byte 2048 + 512 k. */
@@ -58,7 +57,7 @@ struct mistaken_call {
     struct tandem_op op;
     const struct tandem_op *op_pointer;
     int64_t ints[TANDEM_MAX_ATTRIBUTES];
-    double floats[MISTAKE_FLOATS];
+    double floats[TANDEM_MAX_ATTRIBUTES];
     struct tandem_tensor_desc ins[MISTAKE_OPERANDS], outs[MISTAKE_OPERANDS];
     const struct tandem_tensor_desc *in_pointers[TANDEM_MAX_OPERANDS + 2];
     const struct tandem_tensor_desc *out_pointers[TANDEM_MAX_OPERANDS + 2];

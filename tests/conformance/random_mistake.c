@@ -126,6 +126,7 @@ static bool mistake_unknown_dtype(struct call *p)
         p->gemm.dtype = 0x0230;
     else
         desc_any(p)->dtype = random_once_in(p->random, 2) ? 0 : 0x0230;
+    p->expected_status = EXPECT_UNSUPPORTED;
     return true;
 }
 
@@ -241,6 +242,7 @@ static bool mistake_gemm_flags(struct call *p)
         p->gemm.flags |= 16u << random_below(p->random, 28);
     else
         p->gemm.bias_kind = 3u + (uint32_t)random_below(p->random, 9);
+    p->expected_status = EXPECT_UNSUPPORTED;
     return true;
 }
 

@@ -68,7 +68,6 @@ static void objects(const struct bench *bench, struct messages *messages)
     EXPECT_INVALID(alloc, d, 4, NULL);
     EXPECT_INVALID(stream_create, NULL, 0, &stream);
     EXPECT_INVALID(stream_create, d, 0, NULL);
-    EXPECT_INVALID(stream_create, d, 1u << 31, &stream);
     EXPECT_INVALID(event_record, NULL, &event);
     EXPECT_INVALID(event_record, bench->stream, NULL);
     EXPECT_INVALID(memory_stats, NULL, &stats);

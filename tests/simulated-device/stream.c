@@ -230,8 +230,9 @@ enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
     if (!out_stream)
         return argument_error("stream_create: out_stream is NULL");
     *out_stream = NULL;
-    if (flags & ~(uint32_t)TANDEM_STREAM_PROFILING)
-        return argument_error("stream_create: flags are %#x", flags);
+    status = check_flags("stream_create", flags, TANDEM_STREAM_PROFILING);
+    if (status != TANDEM_OK)
+        return status;
     status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;

@@ -547,6 +547,32 @@ bool lower_unary(struct lowering *l, uint32_t op, struct operand *x,
            lower_step(l, &step, out);
 }
 
+bool lower_parametric(struct lowering *l, uint32_t op,
+                      const double parameters[2], struct operand *x,
+                      struct operand *out)
+{
+    struct form_step step = step_make(l, op);
+
+    switch (op) {
+#define ATTRIBUTES_OF_OP(ID, number, name, CLASS, inputs, outputs, int_names,  \
+                         ints, float_names, floats, ...)                       \
+    case TANDEM_OP_##ID:                                                       \
+        step.int_count = ints;                                                 \
+        step.float_count = floats;                                             \
+        break;
+        TANDEM_OPERATORS(ATTRIBUTES_OF_OP)
+#undef ATTRIBUTES_OF_OP
+    default:
+        break;
+    }
+    step.ints[0] = parameters[0] != 0; /* the formula of gelu */
+    memcpy(step.floats, parameters, 2 * sizeof(parameters[0]));
+    /* x and out may be the same operand. */
+    return step_add_input(l, &step, x) &&
+           lower_new(l, x->dtype, x->view.rank, x->view.shape, out) &&
+           lower_step(l, &step, out);
+}
+
 bool lower_binary(struct lowering *l, uint32_t op, struct operand *a,
                   struct operand *b, struct operand *out)
 {

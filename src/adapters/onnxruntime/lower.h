@@ -135,6 +135,11 @@ bool lower_step(struct lowering *l, struct form_step *step,
 /* Appends a step with one input and a new contiguous output of its shape. */
 bool lower_unary(struct lowering *l, uint32_t op, struct operand *x,
                  struct operand *out);
+/* Like lower_unary, with the parameters of an activation: the formula of gelu,
+ * or the float attributes of another operator. */
+bool lower_parametric(struct lowering *l, uint32_t op,
+                      const double parameters[2], struct operand *x,
+                      struct operand *out);
 /* Appends a step with two inputs that are broadcast. */
 bool lower_binary(struct lowering *l, uint32_t op, struct operand *a,
                   struct operand *b, struct operand *out);

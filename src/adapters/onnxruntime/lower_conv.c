@@ -68,23 +68,6 @@ static bool shapes_are_equal(const struct operand *a, const struct operand *b)
                   a->view.rank * sizeof(a->view.shape[0])) == 0;
 }
 
-static bool activation_append(struct lowering *l, uint32_t op,
-                              const double *parameters, struct operand *x)
-{
-    struct form_step step = step_make(l, op);
-    struct operand out;
-
-    step.ints[0] = parameters[0] != 0; /* the formula of gelu */
-    step.int_count = 1;
-    memcpy(step.floats, parameters, 2 * sizeof(parameters[0]));
-    step.float_count = 2;
-    if (!lower_new(l, TANDEM_F32, x->view.rank, x->view.shape, &out) ||
-        !step_add_input(l, &step, x) || !lower_step(l, &step, &out))
-        return false;
-    *x = out;
-    return true;
-}
-
 bool lower_conv(struct lowering *l)
 {
     struct operand *x = lower_input_operand(l, 0), out;
@@ -130,7 +113,7 @@ bool lower_conv(struct lowering *l)
         return false;
     if (!fits && (!lower_binary(l, TANDEM_OP_ADD, &out, residual, &out) ||
                   (activation != TANDEM_OP_INVALID &&
-                   !activation_append(l, activation, parameters, &out))))
+                   !lower_parametric(l, activation, parameters, &out, &out))))
         return false;
     return lower_output(l, 0, &out);
 }

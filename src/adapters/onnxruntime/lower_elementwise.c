@@ -17,18 +17,14 @@ bool lower_elementwise_unary(struct lowering *l)
            lower_output(l, 0, &out);
 }
 
-/* Appends a unary step with float attributes. */
-static bool unary_with_floats(struct lowering *l, uint32_t op,
-                              const double *floats, uint32_t count)
+/* Lowers the node to a unary operator with the parameters. */
+static bool node_parametric(struct lowering *l, uint32_t op,
+                            const double parameters[2])
 {
-    struct operand *x = lower_input_operand(l, 0);
-    struct form_step step = step_make(l, op);
     struct operand out;
 
-    memcpy(step.floats, floats, count * sizeof(floats[0]));
-    step.float_count = count;
-    return lower_new(l, x->dtype, x->view.rank, x->view.shape, &out) &&
-           step_add_input(l, &step, x) && lower_step(l, &step, &out) &&
+    return lower_parametric(l, op, parameters, lower_input_operand(l, 0),
+                            &out) &&
            lower_output(l, 0, &out);
 }
 
@@ -38,7 +34,7 @@ bool lower_activation(struct lowering *l)
     uint32_t op;
 
     return node_activation(l->graph, l->node, &op, floats) &&
-           unary_with_floats(l, op, floats, 2);
+           node_parametric(l, op, floats);
 }
 
 /* Gelu, and com.microsoft BiasGelu and FastGelu, which first add a bias. */
@@ -113,7 +109,7 @@ bool lower_clip(struct lowering *l)
     clip_bound(l, 1, "min", -INFINITY, &bounds[0], &low);
     clip_bound(l, 2, "max", INFINITY, &bounds[1], &high);
     if (low == NULL && high == NULL)
-        return unary_with_floats(l, TANDEM_OP_CLIP, bounds, 2);
+        return node_parametric(l, TANDEM_OP_CLIP, bounds);
     return clip_side(l, TANDEM_OP_MAX, low, bounds[0], -INFINITY, &out) &&
            clip_side(l, TANDEM_OP_MIN, high, bounds[1], INFINITY, &out) &&
            lower_output(l, 0, &out);

@@ -57,6 +57,10 @@ options_check(const struct tandem_context_options *options)
         if (options->open_keys[i] == NULL || options->open_values[i] == NULL)
             return argument_error("options: open key or value %u is NULL", i);
     }
+    if (options->reserved != 0)
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "options: reserved is %u; expected 0",
+                              options->reserved);
     return TANDEM_OK;
 }
 
@@ -69,9 +73,9 @@ context_options_read(const struct tandem_context_options *options,
     *out = (struct tandem_context_options){.struct_size = sizeof(*out)};
     if (options == NULL)
         return TANDEM_OK;
-    status = struct_size_check("options", "tandem_context_options",
-                               options->struct_size,
-                               TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1);
+    status = input_struct_check("options", "tandem_context_options", options,
+                                sizeof(*options),
+                                TANDEM_CONTEXT_OPTIONS_MIN_SIZE_0_1);
     if (status != TANDEM_OK)
         return status;
     struct_size_fill(out, options, options->struct_size);

@@ -306,9 +306,9 @@ static enum tandem_status options_read(const struct tandem_matmul_options *from,
         .struct_size = sizeof(*out), .device = TANDEM_ANY_DEVICE, .alpha = 1};
     if (from == NULL)
         return TANDEM_OK;
-    status = struct_size_check("matmul: options", "tandem_matmul_options",
-                               from->struct_size,
-                               TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1);
+    status =
+        input_struct_check("matmul: options", "tandem_matmul_options", from,
+                           sizeof(*from), TANDEM_MATMUL_OPTIONS_MIN_SIZE_0_1);
     if (status == TANDEM_OK)
         struct_size_fill(out, from, from->struct_size);
     return status;
@@ -321,10 +321,11 @@ static enum tandem_status gemm_init(struct matmul *matmul,
     struct matrices matrices[3];
     enum tandem_status status;
 
-    if (options->flags &
-        ~(uint32_t)(TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR))
-        return argument_error("matmul: flags: 0x%x has unknown bits",
-                              options->flags);
+    status =
+        check_flags("matmul", options->flags,
+                    TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR);
+    if (status != TANDEM_OK)
+        return status;
     *gemm = (struct tandem_gemm){
         .struct_size = sizeof(*gemm),
         .flags = options->flags,

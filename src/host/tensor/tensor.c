@@ -172,8 +172,9 @@ static enum tandem_status wrap_check(const void *memory, uint32_t dtype,
 
     if (status != TANDEM_OK)
         return status;
-    if (flags & ~(uint32_t)TANDEM_TENSOR_READ_ONLY)
-        return argument_error("flags: 0x%x has unknown bits", flags);
+    status = check_flags("tensor", flags, TANDEM_TENSOR_READ_ONLY);
+    if (status != TANDEM_OK)
+        return status;
     if (memory == NULL && *out_bytes > 0)
         return argument_error("memory: NULL for a tensor of %" PRIu64 " bytes",
                               *out_bytes);
