@@ -599,9 +599,9 @@ struct tandem_backend {
                                        struct tandem_event **out_event);
     /* Required. Frees the event, which need not have passed. */
     void (*event_destroy)(struct tandem_event *event);
-    /* Required. TANDEM_OK: the event has passed. TANDEM_NOT_READY: not yet. */
-    enum tandem_status (*event_query)(struct tandem_event *event);
-    /* Required [blocks]. Waits until the event has passed. */
+    /* Required [blocks]. Waits until the event has passed. With timeout 0 it
+     * polls: TANDEM_OK means that the event has passed, TANDEM_NOT_READY that
+     * it has not. */
     enum tandem_status (*event_wait)(struct tandem_event *event,
                                      uint64_t timeout_ns);
     /* Optional. Returns the device time between two events that one profiling
@@ -609,9 +609,6 @@ struct tandem_backend {
     enum tandem_status (*event_elapsed_ns)(struct tandem_event *start,
                                            struct tandem_event *end,
                                            uint64_t *out_ns);
-    /* Required [blocks]. Synchronizes all streams; returns the first error. */
-    enum tandem_status (*synchronize)(struct tandem_device *device,
-                                      uint64_t timeout_ns);
 
     /* -- prepared operators: all functions or none -- */
     /* Optional. Checks a call without memory, chooses its kernels, and starts

@@ -70,8 +70,8 @@ extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
 /* ---- objects.c ---------------------------------------------------------- */
 
 /* These functions return TANDEM_OK for a live handle.  Otherwise they set and
- * return an error.  The backend table also uses stream_check as stream_query,
- * and event_check as event_query. */
+ * return an error.  The backend table also uses stream_check as stream_query.
+ */
 enum tandem_status device_check(const struct tandem_device *device);
 enum tandem_status stream_check(struct tandem_stream *stream);
 enum tandem_status event_check(struct tandem_event *event);
@@ -147,8 +147,6 @@ void event_destroy(struct tandem_event *event);
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
                                     struct tandem_event *end, uint64_t *out_ns);
-enum tandem_status device_synchronize(struct tandem_device *device,
-                                      uint64_t timeout_ns);
 
 /* ---- launch.c ----------------------------------------------------------- */
 

@@ -138,10 +138,3 @@ enum tandem_status event_elapsed_ns(struct tandem_event *start,
     *out_ns = end->at_ns - start->at_ns;
     return TANDEM_OK;
 }
-
-enum tandem_status device_synchronize(struct tandem_device *device,
-                                      uint64_t timeout_ns)
-{
-    (void)timeout_ns;
-    return device_check(device);
-}

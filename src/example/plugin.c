@@ -478,23 +478,11 @@ static void event_destroy(struct tandem_event *event)
     objects_free(event);
 }
 
-static enum tandem_status event_query(struct tandem_event *event)
-{
-    return live(event, EVENT);
-}
-
 static enum tandem_status event_wait(struct tandem_event *event,
                                      uint64_t timeout_ns)
 {
     (void)timeout_ns;
     return live(event, EVENT);
-}
-
-static enum tandem_status device_synchronize(struct tandem_device *device,
-                                             uint64_t timeout_ns)
-{
-    (void)timeout_ns;
-    return live(device, DEVICE);
 }
 
 /* ---- the table ---------------------------------------------------------- */
@@ -527,9 +515,7 @@ static const struct tandem_backend backend = {
     .stream_wait_event = stream_wait_event,
     .event_record = event_record,
     .event_destroy = event_destroy,
-    .event_query = event_query,
     .event_wait = event_wait,
-    .synchronize = device_synchronize,
 };
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)

@@ -369,25 +369,12 @@ static enum tandem_status entry_event_record(struct tandem_stream *stream,
                : argument_error("event_record: out_event is NULL");
 }
 
-static enum tandem_status entry_event_query(struct tandem_event *event)
-{
-    return event_wait(event, 0);
-}
-
 static enum tandem_status entry_elapsed(struct tandem_event *start,
                                         struct tandem_event *end,
                                         uint64_t *out_ns)
 {
     return out_ns != NULL ? event_elapsed_ns(start, end, out_ns)
                           : argument_error("event_elapsed_ns: out_ns is NULL");
-}
-
-static enum tandem_status entry_synchronize(struct tandem_device *device,
-                                            uint64_t timeout_ns)
-{
-    enum tandem_status status = device_check(device);
-    return status == TANDEM_OK ? streams_synchronize(device, timeout_ns)
-                               : status;
 }
 
 static const struct tandem_backend backend = {
@@ -427,10 +414,8 @@ static const struct tandem_backend backend = {
     .stream_wait_event = event_enqueue_wait,
     .event_record = entry_event_record,
     .event_destroy = event_destroy,
-    .event_query = entry_event_query,
     .event_wait = event_wait,
     .event_elapsed_ns = entry_elapsed,
-    .synchronize = entry_synchronize,
     .op_prepare = prepared_create,
     .prepared_wait = prepared_wait,
     .prepared_release = prepared_release,

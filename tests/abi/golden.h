@@ -110,7 +110,7 @@ FIELD(tandem_memory_stats, driver_alloc_count, 48, 44, 48)
 FIELD(tandem_memory_stats, buffer_count, 56, 52, 56)
 FIELD(tandem_memory_stats, cached_kernel_count, 64, 60, 64)
 
-SIZE(tandem_backend, 344, 176, 176)
+SIZE(tandem_backend, 328, 168, 168)
 ALIGNMENT(tandem_backend, 8, 4, 4)
 FIELD(tandem_backend, struct_size, 0, 0, 0)
 FIELD(tandem_backend, abi_major, 8, 4, 4)
@@ -148,14 +148,12 @@ FIELD(tandem_backend, stream_synchronize, 248, 128, 128)
 FIELD(tandem_backend, stream_wait_event, 256, 132, 132)
 FIELD(tandem_backend, event_record, 264, 136, 136)
 FIELD(tandem_backend, event_destroy, 272, 140, 140)
-FIELD(tandem_backend, event_query, 280, 144, 144)
-FIELD(tandem_backend, event_wait, 288, 148, 148)
-FIELD(tandem_backend, event_elapsed_ns, 296, 152, 152)
-FIELD(tandem_backend, synchronize, 304, 156, 156)
-FIELD(tandem_backend, op_prepare, 312, 160, 160)
-FIELD(tandem_backend, prepared_wait, 320, 164, 164)
-FIELD(tandem_backend, prepared_release, 328, 168, 168)
-FIELD(tandem_backend, prepared_launch, 336, 172, 172)
+FIELD(tandem_backend, event_wait, 280, 144, 144)
+FIELD(tandem_backend, event_elapsed_ns, 288, 148, 148)
+FIELD(tandem_backend, op_prepare, 296, 152, 152)
+FIELD(tandem_backend, prepared_wait, 304, 156, 156)
+FIELD(tandem_backend, prepared_release, 312, 160, 160)
+FIELD(tandem_backend, prepared_launch, 320, 164, 164)
 
 SIZE(tandem_operand_desc, 160, 160, 160)
 ALIGNMENT(tandem_operand_desc, 8, 4, 8)
@@ -314,11 +312,10 @@ ENTRY(stream_wait_event, enum tandem_status (*)(struct tandem_stream *, struct
 ENTRY(event_record, enum tandem_status (*)(struct tandem_stream *, struct
       tandem_event **))
 ENTRY(event_destroy, void (*)(struct tandem_event *))
-ENTRY(event_query, enum tandem_status (*)(struct tandem_event *))
 ENTRY(event_wait, enum tandem_status (*)(struct tandem_event *, uint64_t))
-ENTRY(event_elapsed_ns, enum tandem_status (*)(struct tandem_event *, struct
-      tandem_event *, uint64_t *))
-ENTRY(synchronize, enum tandem_status (*)(struct tandem_device *, uint64_t))
+ENTRY(event_elapsed_ns,
+      enum tandem_status (*)(struct tandem_event *, struct tandem_event *,
+                             uint64_t *))
 ENTRY(op_prepare, enum tandem_status (*)(struct tandem_device *, const struct
       tandem_op *, const struct tandem_operand_desc *const *, uint32_t, const
       struct tandem_operand_desc *const *, uint32_t, uint32_t, struct

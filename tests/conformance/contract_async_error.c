@@ -155,18 +155,6 @@ static void case_event_reports(struct suite *suite)
     suite->api.event_destroy(event);
 }
 
-static void case_device_reports(struct suite *suite)
-{
-    struct failing_device f;
-
-    if (!fail_first(suite, &f))
-        return;
-    expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
-           TANDEM_FAILED, "synchronize");
-    CALL_OK(synchronize, f.device, SUITE_TIMEOUT_NS);
-    EXPECT_OK(suite, synchronize(suite, &f));
-}
-
 /* Checks that a poisoned buffer cannot be read after the error is cleared. */
 static void expect_poison(struct suite *suite, struct failing_device *f)
 {
@@ -261,8 +249,6 @@ static void case_lost(struct suite *suite)
                TANDEM_DEVICE_LOST, "launch");
         message_check(suite);
     }
-    expect(suite, suite->api.synchronize(f.device, SUITE_TIMEOUT_NS),
-           TANDEM_DEVICE_LOST, "synchronize");
     device_close(suite, f.device);
     if (!failing_open(suite, &f, "launch:1000000:7"))
         return;
@@ -291,8 +277,6 @@ void contract_fault(struct suite *suite)
     static const struct contract_case cases[] = {
         {"a blocking download reports the error", case_download_reports, false},
         {"event_wait reports the error, and it stays", case_event_reports,
-         false},
-        {"synchronize reports and clears the error", case_device_reports,
          false},
         {"work behind the failure is not done", case_dependents, false},
         {"another stream goes on", case_other_stream, false},

@@ -90,12 +90,10 @@ static void case_events(struct suite *suite)
     for (int i = 0; i < 20; i++)
         EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0));
     CALL_OK(event_record, suite->stream, &late);
-    waited_or_not(suite, api->event_query(late), "event_query");
     waited_or_not(suite, api->event_wait(late, 0), "event_wait with 0");
     waited_or_not(suite, api->event_wait(late, 1), "event_wait with 1");
     CALL_OK(event_wait, late, SUITE_TIMEOUT_NS);
-    CALL_OK(event_query, late);
-    CALL_OK(event_query, early);
+    CALL_OK(event_wait, late, 0);
     CALL_OK(event_wait, early, 0);
     CALL_OK(event_wait, late, TANDEM_TIMEOUT_INFINITE);
     expect_vector(suite, NULL, a, 20.0f, 1.0f, "the chain");
@@ -120,11 +118,10 @@ static void case_polls(struct suite *suite)
     }
     expect(suite, status, TANDEM_OK, "polling stream_synchronize");
     CALL_OK(stream_query, suite->stream);
-    CALL_OK(synchronize, suite->device, 0);
     EXPECT_OK(suite, launch_add(suite, NULL, a, a, 1.0));
-    waited_or_not(suite, api->synchronize(suite->device, 0),
-                  "synchronize with 0");
-    CALL_OK(synchronize, suite->device, SUITE_TIMEOUT_NS);
+    waited_or_not(suite, api->stream_synchronize(suite->stream, 0),
+                  "stream_synchronize with 0");
+    stream_finish(suite, NULL);
     CALL_OK(stream_query, suite->stream);
     expect_vector(suite, NULL, a, 21.0f, 1.0f, "the chain");
 }
@@ -222,7 +219,6 @@ static void case_many(struct suite *suite)
         CALL_OK(event_record, streams[i % 16], &events[i]);
     for (int i = 0; i < 300; i++)
         CALL_OK(event_wait, events[i], SUITE_TIMEOUT_NS);
-    CALL_OK(synchronize, suite->device, SUITE_TIMEOUT_NS);
     for (int i = 0; i < 300; i++)
         suite->api.event_destroy(events[i]);
     for (int i = 0; i < 16; i++)

@@ -82,10 +82,8 @@ static void invalid_stream(struct suite *suite, const struct device_pair *pair)
 
     EXPECT_INVALID(api->stream_query(NULL));
     EXPECT_INVALID(api->stream_synchronize(NULL, 0));
-    EXPECT_INVALID(api->synchronize(NULL, 0));
     EXPECT_INVALID(api->stream_wait_event(NULL, other_device_object));
     EXPECT_INVALID(api->stream_wait_event(suite->stream, NULL));
-    EXPECT_INVALID(api->event_query(NULL));
     EXPECT_INVALID(api->event_wait(NULL, 0));
     if (api->event_elapsed_ns != NULL)
         EXPECT(suite, api->event_elapsed_ns(NULL, NULL, &ns) != TANDEM_OK);

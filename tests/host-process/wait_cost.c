@@ -191,12 +191,6 @@ static void download(struct bench *bench, uint64_t timeout_ns)
     ok(bench, result_get(bench, timeout_ns), "download");
 }
 
-static void device(struct bench *bench, uint64_t timeout_ns)
-{
-    ok(bench, bench->table->synchronize(bench->device, timeout_ns),
-       "synchronize");
-}
-
 static const struct {
     const char *name;
     void (*wait)(struct bench *bench, uint64_t timeout_ns);
@@ -208,7 +202,6 @@ static const struct {
     {"event_wait, limit", event, LIMIT_NS},
     {"download of 4 KiB", download, TANDEM_TIMEOUT_INFINITE},
     {"download of 4 KiB, limit", download, LIMIT_NS},
-    {"synchronize", device, TANDEM_TIMEOUT_INFINITE},
 };
 #define WAYS (sizeof ways / sizeof *ways)
 

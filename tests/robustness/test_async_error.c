@@ -138,15 +138,6 @@ TEST(event_wait_does_not_clear_the_error)
     plug.api->event_destroy(event);
 }
 
-TEST(device_synchronize_reports_and_clears_the_error)
-{
-    async_error_inject(INVALID_EVENT);
-    RETURNS(TANDEM_FAILED,
-            plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE));
-    OK(plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE));
-    OK(synchronize());
-}
-
 /* Checks that a poisoned buffer cannot be read after the error is cleared. */
 static void expect_poisoned(void)
 {
@@ -268,8 +259,6 @@ TEST(a_lost_device_remains_lost)
         RETURNS(TANDEM_DEVICE_LOST, add(work.stream, c, a));
         ck_assert_str_ne(plug.api->last_error(), "");
     }
-    RETURNS(TANDEM_DEVICE_LOST,
-            plug.api->synchronize(work.device, TANDEM_TIMEOUT_INFINITE));
     device_end();
     device_new(NULL, NULL);
     a = ramp_new();

@@ -318,7 +318,7 @@ static bool pass(struct workload *work, struct tandem_buffer *a,
     passed = launch_add(work, b, a, 1.0, N) &&
              CALL(work, event_record, work->stream, &event) &&
              CALL(work, event_wait, event, TANDEM_TIMEOUT_INFINITE) &&
-             CALL(work, event_query, event) &&
+             CALL(work, event_wait, event, 0) &&
              call_succeeded(work, api->event_wait(event, 1000000000u),
                             "event_wait with a limit") &&
              call_succeeded(work,
@@ -420,7 +420,8 @@ static bool housekeeping(struct workload *work, struct tandem_buffer *first,
            ((stats.buffer_count == 0 && stats.allocated_bytes == 0) ||
             record_violation(work, "buffers that nobody holds")) &&
            CALL(work, trim, work->device, 0) &&
-           CALL(work, synchronize, work->device, TANDEM_TIMEOUT_INFINITE);
+           CALL(work, stream_synchronize, work->stream,
+                TANDEM_TIMEOUT_INFINITE);
 }
 
 const struct section sections[SECTIONS] = {{"memory", N, move},

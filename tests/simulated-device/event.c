@@ -79,17 +79,6 @@ static enum tandem_status event_reach(struct sim_event *event,
                : TANDEM_OK;
 }
 
-enum tandem_status event_query(struct tandem_event *handle)
-{
-    struct sim_event *event;
-    enum tandem_status status = event_lock(handle, &event);
-
-    if (status != TANDEM_OK)
-        return status;
-    COUNT(event->device, polls, 1);
-    return device_unlock(event->device, event_reach(event, 0));
-}
-
 enum tandem_status event_wait(struct tandem_event *handle, uint64_t timeout_ns)
 {
     struct sim_event *event;

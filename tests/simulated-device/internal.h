@@ -283,7 +283,6 @@ ENTRY(stream_destroy, stream_destroy);
 ENTRY(stream_query, stream_query);
 ENTRY(stream_synchronize, stream_synchronize);
 ENTRY(stream_wait_event, stream_wait_event);
-ENTRY(device_synchronize, synchronize);
 
 /* ---- event.c ---- */
 
@@ -291,7 +290,6 @@ ENTRY(event_record, event_record);
 ENTRY(event_destroy, event_destroy);
 /* Locked. */
 void event_release(struct sim_event *event);
-ENTRY(event_query, event_query);
 ENTRY(event_wait, event_wait);
 ENTRY(event_elapsed_ns, event_elapsed_ns);
 

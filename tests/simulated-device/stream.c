@@ -342,32 +342,3 @@ enum tandem_status stream_wait_event(struct tandem_stream *handle,
     stream_enqueue(stream, command);
     return device_unlock(stream->device, TANDEM_OK);
 }
-
-enum tandem_status device_synchronize(struct tandem_device *handle,
-                                      uint64_t timeout_ns)
-{
-    struct sim_device *device;
-    struct sim_stream *s;
-    enum tandem_status status = device_lock(handle, &device);
-    char message[256] = "";
-
-    if (status != TANDEM_OK)
-        return status;
-    status = wait_begin(device, timeout_ns);
-    if (status != TANDEM_OK)
-        return device_unlock(device, status);
-    LIST_FOREACH(s, &device->streams, link)
-    {
-        enum tandem_status own = stream_reach(s, s->enqueued, timeout_ns);
-
-        if (own != TANDEM_OK && status == TANDEM_OK) {
-            status = own;
-            snprintf(message, sizeof message, "%s", last_error_get());
-        }
-        if (own != TANDEM_NOT_READY && own != TANDEM_DEVICE_LOST)
-            s->error = TANDEM_OK;
-    }
-    if (status != TANDEM_OK)
-        last_error_set(status, "%s", message);
-    return device_unlock(device, status);
-}

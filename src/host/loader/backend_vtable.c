@@ -128,12 +128,12 @@ static enum tandem_status prepared_launch_unsupported(
 }
 
 #define REQUIRED_ENTRIES(X)                                                    \
-    X(last_error) X(device_count) X(device_describe) X(open) X(close)          \
-    X(alloc) X(free) X(upload) X(download) X(copy) X(fill) X(memory_stats)     \
-    X(supports) X(launch) X(gemm) X(stream_create) X(stream_destroy)           \
-    X(stream_query) X(stream_synchronize) X(stream_wait_event)                 \
-    X(event_record) X(event_destroy) X(event_query) X(event_wait)              \
-    X(synchronize)
+    X(last_error)                                                              \
+    X(device_count) X(device_describe) X(open) X(close) X(alloc) X(free)       \
+        X(upload) X(download) X(copy) X(fill) X(memory_stats) X(supports)      \
+            X(launch) X(gemm) X(stream_create) X(stream_destroy)               \
+                X(stream_query) X(stream_synchronize) X(stream_wait_event)     \
+                    X(event_record) X(event_destroy) X(event_wait)
 
 static const char *required_entry_missing(const struct tandem_backend *vtable)
 {

@@ -146,22 +146,3 @@ void streams_trim(struct tandem_device *device)
         stream_release(stream);
     }
 }
-
-enum tandem_status streams_synchronize(struct tandem_device *device,
-                                       uint64_t timeout_ns)
-{
-    enum tandem_status first = TANDEM_OK;
-    char message[512] = "";
-    uint64_t id = 0;
-    struct tandem_stream *stream;
-    while ((stream = acquire_in_range(device, id + 1, UINT64_MAX)) != NULL) {
-        id = stream->id;
-        enum tandem_status status = stream_synchronize_live(stream, timeout_ns);
-        if (first == TANDEM_OK && status != TANDEM_OK) {
-            first = status;
-            snprintf(message, sizeof(message), "%s", last_error_get());
-        }
-        stream_release(stream);
-    }
-    return first == TANDEM_OK ? first : last_error_set(first, "%s", message);
-}

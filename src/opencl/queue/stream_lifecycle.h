@@ -17,8 +17,5 @@ struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id);
 void stream_release(struct tandem_stream *stream);
 /* Frees the staging memory of every stream that is not uploading from it. */
 void streams_trim(struct tandem_device *device);
-/* Waits for the commands of every stream.  Returns the first error. */
-enum tandem_status streams_synchronize(struct tandem_device *device,
-                                       uint64_t timeout_ns);
 
 #endif

@@ -376,7 +376,7 @@ TEST(threads_share_the_pack_cache)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         if (round % 4 == 0)
             write_upload();
-        OK(backend->synchronize(device, TANDEM_TIMEOUT_INFINITE));
+        OK(backend->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE));
         pthread_barrier_wait(&barrier);
         pthread_barrier_wait(&barrier);
         for (uint32_t i = 0; i < 4; i++) {
