@@ -292,14 +292,11 @@ enum tandem_status device_open(uint32_t index,
     const struct platform_device *hardware = opencl_device_get(index);
     if (hardware == NULL)
         return TANDEM_NO_DEVICE;
-    deferred_release_collect_all();
     struct tandem_device *device = handle_new(&device_handles);
     if (device == NULL)
         return memory_error("open: out of host memory");
     device->hardware = hardware;
     device->has_device_scope_visibility = hardware->has_device_scope_visibility;
-    if ((hardware->quirks & QUIRK_BUSY_WAIT) != 0)
-        atomic_store(&device->driver_wait_mode, DRIVER_WAIT_SPINNING);
     program_cache_init(&device->cache);
     device->bulk_transfer.forced_path = -1;
     device->pool.pack_cache_limit_bytes =
@@ -348,16 +345,17 @@ void device_close(struct tandem_device *device)
 {
     if (!handle_live(&device_handles, device) || fork_detected())
         return;
-    deferred_release_collect_all();
     build_threads_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
     bulk_transfer_finish(&device->bulk_transfer);
-    if (!atomic_load(&device->must_leak) &&
-        !deferred_release_finish(device, atomic_load(&device->lost)
-                                             ? HEALTH_CHECK_TIMEOUT_NS
-                                             : device_timeout_ns(device)))
-        atomic_store(&device->must_leak, true);
+    if (!atomic_load(&device->must_leak)) {
+        pinned_finish(device);
+        if (!deferred_release_finish(device, atomic_load(&device->lost)
+                                                 ? HEALTH_CHECK_TIMEOUT_NS
+                                                 : device_timeout_ns(device)))
+            atomic_store(&device->must_leak, true);
+    }
     if (atomic_load(&device->must_leak)) {
         compile_pool_end_idle(device);
         context_leak(device);
@@ -365,7 +363,6 @@ void device_close(struct tandem_device *device)
         return;
     }
     events_finish(device);
-    pinned_finish(device);
     pool_finish(device);
     pthread_mutex_lock(&device->programs.mutex);
     bool is_building = device->programs.thread_count != 0;

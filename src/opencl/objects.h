@@ -23,13 +23,6 @@
 
 struct platform_device;
 
-/* Result of measuring whether the driver's wait functions block or spin. */
-enum driver_wait_mode {
-    DRIVER_WAIT_UNKNOWN,
-    DRIVER_WAIT_BLOCKING,
-    DRIVER_WAIT_SPINNING
-};
-
 struct tandem_device {
     struct handle handle;
     uint64_t id; /* of this opening; never used again */
@@ -42,18 +35,19 @@ struct tandem_device {
     struct compile_pool compile_pool;
     atomic_bool lost;
     atomic_bool must_leak; /* set if work hangs; the device is leaked */
-    /* Set if the driver cannot report whether work has ended. Host memory that
-     * the work can still use is then released by deferred_release.c. */
-    atomic_bool defers_release;
+    /* Set if the driver cannot report whether work of the lost device has
+     * ended. Pinned and staging memory, which the work can still use, is
+     * leaked. */
+    atomic_bool leaks_host_memory;
     /* Time limit for builds, and for waits in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t blocking_timeout_ns;
     atomic_int shares_memory; /* result of the import test (enum coherence) */
-    _Atomic uint32_t driver_wait_mode; /* set by event_wait.c */
-    bool has_device_scope_visibility;  /* see op_request in plan/plan.h */
-    pthread_mutex_t mutex;             /* guards streams and next_stream_id */
+    bool has_device_scope_visibility; /* see op_request in plan/plan.h */
+    pthread_mutex_t mutex;            /* guards the next three members */
     struct tandem_stream *streams;
     uint64_t next_stream_id;
+    struct deferred_release *deferred; /* see deferred_release.c */
     struct pool pool;
     struct bulk_transfer bulk_transfer;
     struct programs programs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An OpenCL layer that counts how often a thread waits in the driver, and how
- * often it queries events. With WAIT_LAYER_SPINNING in the environment, it
- * simulates a driver whose waits are busy loops and which makes no callbacks.
+ * often it queries events. With WAIT_LAYER_NO_CALLBACKS in the environment, it
+ * simulates a driver that makes no callbacks.
  *
  * Any thread may call the layer.
  */
@@ -55,58 +55,9 @@ static cl_int CL_API_CALL layer_ask(cl_event event, cl_event_info name,
     return target.clGetEventInfo(event, name, bytes, value, out_bytes);
 }
 
-/* ---- busy waits ---- */
-
-static void busy_wait(cl_event event)
-{
-    cl_int state = CL_QUEUED;
-
-    while (target.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                 sizeof state, &state, NULL) == CL_SUCCESS &&
-           state > CL_COMPLETE)
-        continue;
-}
-
-static void busy_finish(cl_command_queue queue)
-{
-    cl_event event;
-
-    if (target.clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) !=
-        CL_SUCCESS)
-        return;
-    target.clFlush(queue);
-    busy_wait(event);
-    target.clReleaseEvent(event);
-}
-
-static cl_int CL_API_CALL busy_layer_finish(cl_command_queue queue)
-{
-    busy_finish(queue);
-    return layer_finish(queue);
-}
-
-static cl_int CL_API_CALL busy_layer_wait(cl_uint count,
-                                          const cl_event *events)
-{
-    for (cl_uint i = 0; i < count; i++)
-        busy_wait(events[i]);
-    return layer_wait(count, events);
-}
-
-static cl_int CL_API_CALL busy_layer_read(
-    cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
-    size_t bytes, void *memory, cl_uint wait_count, const cl_event *waits,
-    cl_event *event)
-{
-    if (blocking)
-        busy_finish(queue);
-    return layer_read(queue, buffer, blocking, offset, bytes, memory,
-                      wait_count, waits, event);
-}
-
-static cl_int CL_API_CALL busy_layer_callback(
-    cl_event event, cl_int state,
-    void(CL_CALLBACK *notify)(cl_event, cl_int, void *), void *user)
+static cl_int CL_API_CALL
+layer_callback(cl_event event, cl_int state,
+               void(CL_CALLBACK *notify)(cl_event, cl_int, void *), void *user)
 {
     (void)event;
     (void)state;
@@ -118,8 +69,7 @@ static cl_int CL_API_CALL busy_layer_callback(
 /* ---- the layer ---- */
 
 EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name,
-                                                      size_t bytes,
-                                                      void *value,
+                                                      size_t bytes, void *value,
                                                       size_t *out_bytes)
 {
     static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
@@ -133,9 +83,9 @@ EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name,
     return CL_SUCCESS;
 }
 
-EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(
-    cl_uint count, const struct _cl_icd_dispatch *dispatch, cl_uint *out_count,
-    const struct _cl_icd_dispatch **out_layer)
+EXPORT CL_API_ENTRY cl_int CL_API_CALL
+clInitLayer(cl_uint count, const struct _cl_icd_dispatch *dispatch,
+            cl_uint *out_count, const struct _cl_icd_dispatch **out_layer)
 {
     if (count * sizeof(void *) < sizeof target || !out_count || !out_layer)
         return CL_INVALID_VALUE;
@@ -144,12 +94,8 @@ EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(
     layer.clWaitForEvents = layer_wait;
     layer.clEnqueueReadBuffer = layer_read;
     layer.clGetEventInfo = layer_ask;
-    if (getenv("WAIT_LAYER_SPINNING")) {
-        layer.clFinish = busy_layer_finish;
-        layer.clWaitForEvents = busy_layer_wait;
-        layer.clEnqueueReadBuffer = busy_layer_read;
-        layer.clSetEventCallback = busy_layer_callback;
-    }
+    if (getenv("WAIT_LAYER_NO_CALLBACKS"))
+        layer.clSetEventCallback = layer_callback;
     *out_layer = &layer;
     *out_count = (cl_uint)(sizeof layer / sizeof(void *));
     return CL_SUCCESS;

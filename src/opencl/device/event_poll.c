@@ -2,10 +2,9 @@
 /* Waits for an event by polling or with a callback; see event_poll.h. */
 #include "opencl/device/event_poll.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -80,89 +79,69 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
     return code;
 }
 
-/* State that a waiting thread and the driver's callback share.  The callback
- * can run after the wait has ended, so whichever ends last frees the state. */
-struct event_waiter {
-    pthread_mutex_t mutex;
-    pthread_cond_t completed;
-    cl_int state; /* execution status of the event, set by the callback */
-    uint32_t references;
-};
+/* ---- waits with a callback ---- */
 
-static struct event_waiter *event_waiter_new(void)
+/* Maximum time between two queries, in case the driver makes no callback. */
+#define MAX_CALLBACK_NS 100000000u
+
+/* All waits share this state. A callback can therefore run after its wait has
+ * ended, and it wakes all waiting threads, which query their events again. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t called_back;
+static _Atomic uint64_t callback_count;
+
+static void called_back_init(void)
 {
-    struct event_waiter *waiter = calloc(1, sizeof(*waiter));
     pthread_condattr_t clock;
-    if (waiter == NULL)
-        return NULL;
-    pthread_mutex_init(&waiter->mutex, NULL);
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&waiter->completed, &clock);
+    pthread_cond_init(&called_back, &clock);
     pthread_condattr_destroy(&clock);
-    waiter->state = CL_QUEUED;
-    waiter->references = 2;
-    return waiter;
 }
 
-/* Drops a reference to the waiter and unlocks waiter->mutex.  The caller must
- * have locked this mutex. */
-static void event_waiter_release(struct event_waiter *waiter)
+static void CL_CALLBACK wake_waits(cl_event event, cl_int state, void *user)
 {
-    bool last = --waiter->references == 0;
-    pthread_mutex_unlock(&waiter->mutex);
-    if (!last)
-        return;
-    pthread_cond_destroy(&waiter->completed);
-    pthread_mutex_destroy(&waiter->mutex);
-    free(waiter);
+    (void)event, (void)state, (void)user;
+    pthread_mutex_lock(&mutex);
+    atomic_fetch_add(&callback_count, 1);
+    pthread_cond_broadcast(&called_back);
+    pthread_mutex_unlock(&mutex);
 }
 
-static void CL_CALLBACK event_waiter_signal(cl_event event, cl_int state,
-                                            void *user)
+/* Sleeps until limit_ns have passed or callback_count differs from `count`. */
+static void sleep_until_callback(uint64_t count, uint64_t limit_ns)
 {
-    struct event_waiter *waiter = user;
-    (void)event;
-    pthread_mutex_lock(&waiter->mutex);
-    waiter->state = state;
-    pthread_cond_signal(&waiter->completed);
-    event_waiter_release(waiter);
-}
-
-/* Returns the time at which the timeout ends.  Timeouts are limited to one
- * year, so that the time does not overflow. */
-static struct timespec deadline_after(uint64_t timeout_ns)
-{
-    const uint64_t year_ns = UINT64_C(31536000000000000);
-    uint64_t at =
-        monotonic_ns() + (timeout_ns < year_ns ? timeout_ns : year_ns);
-    return (struct timespec){(time_t)(at / 1000000000u),
-                             (long)(at % 1000000000u)};
-}
-
-bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
-                       cl_int *out_code)
-{
-    struct event_waiter *waiter = event_waiter_new();
-    if (waiter == NULL)
-        return false;
-    struct timespec deadline = deadline_after(timeout_ns);
-    if (clSetEventCallback(event, CL_COMPLETE, event_waiter_signal, waiter) !=
-        CL_SUCCESS) {
-        pthread_mutex_lock(&waiter->mutex);
-        waiter->references = 1;
-        event_waiter_release(waiter);
-        return false;
-    }
-    pthread_mutex_lock(&waiter->mutex);
-    while (waiter->state > CL_COMPLETE &&
-           pthread_cond_timedwait(&waiter->completed, &waiter->mutex,
-                                  &deadline) != ETIMEDOUT)
+    const uint64_t until_ns = monotonic_ns() + limit_ns;
+    const struct timespec until = {(time_t)(until_ns / 1000000000u),
+                                   (long)(until_ns % 1000000000u)};
+    pthread_mutex_lock(&mutex);
+    while (atomic_load(&callback_count) == count &&
+           pthread_cond_timedwait(&called_back, &mutex, &until) == 0)
         continue;
-    *out_state = waiter->state;
-    event_waiter_release(waiter);
-    /* The event can be complete although the callback has not run yet. */
-    if (*out_state > CL_COMPLETE)
-        *out_code = event_get_state(event, out_state);
-    return true;
+    pthread_mutex_unlock(&mutex);
+}
+
+cl_int sleep_until_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const uint64_t start_ns = monotonic_ns();
+    uint64_t spent_ns = 0;
+    cl_int code = poll_event(event, 0, out_state);
+    if (code != CL_SUCCESS || *out_state <= CL_COMPLETE || limit_ns == 0)
+        return code;
+    pthread_once(&once, called_back_init);
+    uint64_t count = atomic_load(&callback_count);
+    if (clSetEventCallback(event, CL_COMPLETE, wake_waits, NULL) != CL_SUCCESS)
+        return poll_event(event, limit_ns, out_state);
+    while (spent_ns < limit_ns) {
+        const uint64_t left_ns = limit_ns - spent_ns;
+        sleep_until_callback(
+            count, left_ns < MAX_CALLBACK_NS ? left_ns : MAX_CALLBACK_NS);
+        count = atomic_load(&callback_count);
+        code = event_get_state(event, out_state);
+        if (code != CL_SUCCESS || *out_state <= CL_COMPLETE)
+            break;
+        spent_ns = monotonic_ns() - start_ns;
+    }
+    return code;
 }

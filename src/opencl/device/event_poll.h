@@ -4,7 +4,6 @@
 #ifndef TANDEM_OPENCL_DEVICE_EVENT_POLL_H
 #define TANDEM_OPENCL_DEVICE_EVENT_POLL_H
 
-#include <stdbool.h>
 #include <tandem/backend.h>
 
 #include "opencl/device/cl_api.h"
@@ -20,9 +19,7 @@ cl_int event_get_state(cl_event event, cl_int *out_state);
  * execution status of the event, above CL_COMPLETE if limit_ns passed first.
  * Returns the error code of the status query. */
 cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state);
-/* Waits like poll_event, but sleeps until the driver calls a callback.  Returns
- * false if no callback can be set. */
-bool sleep_until_event(cl_event event, uint64_t timeout_ns, cl_int *out_state,
-                       cl_int *out_code);
+/* Waits like poll_event, but sleeps until the driver calls back, if it can. */
+cl_int sleep_until_event(cl_event event, uint64_t limit_ns, cl_int *out_state);
 
 #endif

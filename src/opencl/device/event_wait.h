@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for events with a timeout, and measures whether the driver's wait
- * functions block or spin.  May be called from any thread. */
+/* Waits for events with a timeout.  May be called from any thread. */
 #ifndef TANDEM_OPENCL_DEVICE_EVENT_WAIT_H
 #define TANDEM_OPENCL_DEVICE_EVENT_WAIT_H
 
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
-
-/* Returns true if the driver's wait functions are known to spin. */
-bool driver_wait_is_spinning(struct tandem_device *device);
 
 /* Waits for the event. Returns NOT_READY if timeout_ns passes before the event
  * completes. *out_code is negative if the event's command failed. */

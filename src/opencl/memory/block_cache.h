@@ -33,7 +33,6 @@ struct pool {
     struct block *cached[SIZE_CLASS_COUNT];
     struct tandem_buffer *buffers; /* all live buffers */
     struct pinned *pinned;         /* see pinned_memory.c */
-    struct deferred_mem *deferred; /* see deferred_release.c */
     uint64_t next_address;
     bool exact_block_size; /* for tests: do not round up block sizes */
     struct tandem_memory_stats stats;

@@ -14,37 +14,30 @@
 
 struct pinned {
     cl_mem mem;
-    cl_command_queue queue;
     void *mapped;   /* address of the mapped buffer */
     void *memory;   /* first page boundary at or after `mapped` */
     uint64_t bytes; /* number of usable bytes at `memory` */
     struct pinned *next;
 };
 
-/* Unmaps and releases pinned memory. If unmapping exceeds the timeout,
- * deferred_release.c releases the memory, and the command queue is leaked. */
+/* Unmaps and releases pinned memory.  If unmapping exceeds the timeout, the
+ * buffer is released later.  A lost device unmaps nothing. */
 static void pinned_release(struct tandem_device *device, struct pinned *pinned)
 {
     cl_event event = NULL;
     cl_int code;
-    if (pinned->mapped != NULL &&
-        clEnqueueUnmapMemObject(pinned->queue, pinned->mem, pinned->mapped, 0,
-                                NULL, &event) == CL_SUCCESS &&
-        deferred_release_wait_mem(device, pinned->queue, pinned->mem, event,
+    if (atomic_load(&device->lost) ||
+        clEnqueueUnmapMemObject(device->utility, pinned->mem, pinned->mapped, 0,
+                                NULL, &event) != CL_SUCCESS ||
+        deferred_release_wait_mem(device, device->utility, pinned->mem, event,
                                   device_timeout_ns(device),
-                                  &code) == TANDEM_NOT_READY) {
-        pinned->mem = NULL;
-        pinned->queue = NULL;
-    }
-    if (pinned->mem != NULL)
+                                  &code) != TANDEM_NOT_READY)
         clReleaseMemObject(pinned->mem);
-    if (pinned->queue != NULL)
-        clReleaseCommandQueue(pinned->queue);
     free(pinned);
 }
 
 /* Creates and maps a buffer that is one page larger than `bytes`, so that the
- * usable memory can start at a page boundary.  On failure, mapped is NULL. */
+ * usable memory can start at a page boundary. */
 static enum tandem_status pinned_map(struct tandem_device *device,
                                      struct pinned *pinned, uint64_t bytes,
                                      uint64_t limit_ns)
@@ -53,32 +46,25 @@ static enum tandem_status pinned_map(struct tandem_device *device,
     cl_int code = CL_SUCCESS;
     cl_event event = NULL;
     size_t map_bytes = (size_t)bytes + PAGE_BYTES;
-    void *mapped = NULL;
-    pinned->queue =
-        clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
+    pinned->mem = clCreateBuffer(device->context,
+                                 CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                 map_bytes, NULL, &code);
     if (code == CL_SUCCESS)
-        pinned->mem = clCreateBuffer(device->context,
-                                     CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                     map_bytes, NULL, &code);
-    if (code == CL_SUCCESS)
-        mapped = clEnqueueMapBuffer(pinned->queue, pinned->mem, CL_FALSE,
-                                    CL_MAP_READ | CL_MAP_WRITE, 0, map_bytes, 0,
-                                    NULL, &event, &code);
-    if (code == CL_SUCCESS)
-        status = deferred_release_wait_mem(device, pinned->queue, pinned->mem,
+        pinned->mapped = clEnqueueMapBuffer(
+            device->utility, pinned->mem, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE,
+            0, map_bytes, 0, NULL, &event, &code);
+    if (event != NULL)
+        status = deferred_release_wait_mem(device, device->utility, pinned->mem,
                                            event, limit_ns, &code);
-    if (status == TANDEM_NOT_READY) {
-        pinned->mem = NULL;
-        pinned->queue = NULL;
-    }
-    if (status != TANDEM_OK)
-        return status;
+    if (status == TANDEM_OK && code == CL_SUCCESS)
+        return TANDEM_OK;
+    if (status != TANDEM_NOT_READY && pinned->mem != NULL)
+        clReleaseMemObject(pinned->mem);
     if (code == CL_OUT_OF_RESOURCES || code == CL_INVALID_BUFFER_SIZE ||
         code == CL_MAP_FAILURE)
         code = CL_OUT_OF_HOST_MEMORY;
-    if (code == CL_SUCCESS)
-        pinned->mapped = mapped;
-    return status_from_cl(device, code, "host_alloc");
+    return status != TANDEM_OK ? status
+                               : status_from_cl(device, code, "host_alloc");
 }
 
 enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
@@ -93,11 +79,11 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
     struct thread_state host;
     thread_state_guard_enter(&host);
     enum tandem_status status = pinned_map(device, pinned, bytes, limit_ns);
-    if (status != TANDEM_OK)
-        pinned_release(device, pinned);
     thread_state_guard_leave(&host);
-    if (status != TANDEM_OK)
+    if (status != TANDEM_OK) {
+        free(pinned);
         return status;
+    }
     pinned->memory = (void *)(((uintptr_t)pinned->mapped + PAGE_BYTES - 1) &
                               ~(uintptr_t)(PAGE_BYTES - 1));
     pinned->bytes = bytes;
@@ -148,11 +134,9 @@ void pinned_finish(struct tandem_device *device)
     while (device->pool.pinned != NULL) {
         struct pinned *pinned = device->pool.pinned;
         device->pool.pinned = pinned->next;
-        if (atomic_load(&device->defers_release)) {
-            deferred_release_add(pinned->mem, NULL, pinned->queue);
+        if (atomic_load(&device->leaks_host_memory))
             free(pinned);
-        } else {
+        else
             pinned_release(device, pinned);
-        }
     }
 }

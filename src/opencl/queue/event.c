@@ -4,7 +4,6 @@
 
 #include "opencl/device/cl_status.h"
 #include "opencl/device/event_wait.h"
-#include "opencl/queue/pending_waits.h"
 #include "opencl/queue/stream_lifecycle.h"
 
 #define EVENT_MAGIC 0x65766e74u
@@ -125,43 +124,20 @@ static enum tandem_status event_failed(struct tandem_event *event, cl_int code)
     return status;
 }
 
-/* Returns the sticky error of the event's stream, after waits for earlier
- * commands have ended. */
-static enum tandem_status event_confirm(struct tandem_event *event)
-{
-    struct tandem_stream *stream = stream_acquire(event->device, event->stream);
-    if (stream == NULL)
-        return TANDEM_OK;
-    enum tandem_status status = stream_confirm(stream, event->seqno);
-    stream_release(stream);
-    return status;
-}
-
-/* Waits in the driver and records a failure. */
-static enum tandem_status wait_and_record(struct tandem_event *event,
-                                          uint64_t timeout_ns)
-{
-    struct pending_wait wait;
-    cl_int code = CL_SUCCESS;
-    pending_wait_begin(&wait, event->stream, event->seqno);
-    enum tandem_status status =
-        wait_event(event->device, event->event, timeout_ns, &code);
-    if (status == TANDEM_OK && code < 0)
-        status = event_failed(event, code);
-    pending_wait_end(&wait);
-    return status;
-}
-
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
 {
+    cl_int code = CL_SUCCESS;
     enum tandem_status status = event_check(event);
     if (status == TANDEM_OK)
         status = flush_stream(event);
     if (status != TANDEM_OK || atomic_load(&event->completed))
         return status;
-    status = wait_and_record(event, timeout_ns);
+    status = wait_event(event->device, event->event, timeout_ns, &code);
+    if (status == TANDEM_OK && code < 0)
+        status = event_failed(event, code);
+    /* Another thread can have recorded the failure of an earlier command. */
     if (status == TANDEM_OK)
-        status = event_confirm(event);
+        status = flush_stream(event);
     if (status == TANDEM_OK)
         atomic_store(&event->completed, true);
     return status;

@@ -7,7 +7,6 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/device/event_wait.h"
 #include "opencl/device/quirks.h"
-#include "opencl/queue/pending_waits.h"
 
 #define STREAM_MAGIC 0x7374726du
 
@@ -119,9 +118,10 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
-enum tandem_status stream_confirm(struct tandem_stream *stream, uint64_t seqno)
+/* Returns the sticky error, which another thread can have recorded during a
+ * wait that was successful. */
+static enum tandem_status sticky_error(struct tandem_stream *stream)
 {
-    pending_waits_settle(stream->id, seqno);
     enum tandem_status status =
         (enum tandem_status)atomic_load(&stream->status);
     return status == TANDEM_OK
@@ -180,7 +180,7 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
     if (status == TANDEM_OK)
         status = status_from_cl(device, code, "the stream's work");
     return status == TANDEM_OK
-               ? stream_confirm(stream, atomic_load(&stream->issued_seqno) + 1)
+               ? sticky_error(stream)
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
@@ -215,7 +215,7 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
         status = stream_wait(stream, event, timeout_ns);
         clReleaseEvent(event);
     } else {
-        status = stream_confirm(stream, seqno + 1);
+        status = sticky_error(stream);
     }
     if (status == TANDEM_OK)
         stream_mark_completed(stream, seqno);

@@ -50,10 +50,6 @@ enum tandem_status stream_report_error(struct tandem_stream *stream,
                                        enum tandem_status status,
                                        const char *what);
 
-/* Returns the sticky error after all waits for commands below number `seqno`,
- * which have completed, have ended. Call this when the driver has reported that
- * such commands completed, before their results are used. */
-enum tandem_status stream_confirm(struct tandem_stream *stream, uint64_t seqno);
 /* Waits for an event of the stream. Returns NOT_READY if timeout_ns passes
  * first. If the event's command failed, makes the failure the sticky error,
  * waits until the other commands have completed, and returns the failure. */

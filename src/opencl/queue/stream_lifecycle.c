@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "opencl/device/cl_status.h"
-#include "opencl/memory/deferred_release.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/kernel_launch.h"
 
@@ -72,7 +71,7 @@ static bool drain_before_destroy(struct tandem_stream *stream)
             atomic_load(&stream->issued_seqno) &&
         command_queue_drain(stream->queue, HEALTH_CHECK_TIMEOUT_NS) !=
             TANDEM_OK)
-        deferred_release_begin(device, stream->queue);
+        atomic_store(&device->leaks_host_memory, true);
     if (status != TANDEM_NOT_READY)
         return !atomic_load(&device->must_leak);
     atomic_store(&device->must_leak, true);

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "common/argument_check.h"
-#include "opencl/device/event_wait.h"
+#include "opencl/device/event_poll.h"
+#include "opencl/device/quirks.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/hazard_tracking.h"
@@ -129,12 +130,18 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
  * wait_event waits without spinning, but the data is copied twice. */
 #define MAX_READBACK_BYTES ((uint64_t)256 << 10)
 
+/* Returns true if the driver's own waits keep a CPU busy. */
+static bool has_busy_waits(const struct tandem_device *device)
+{
+    return (device->hardware->quirks & QUIRK_BUSY_WAIT) != 0;
+}
+
 /* Returns true if a download of `bytes` bytes should use the readback buffer.
  * The first call allocates the buffer, which can take up to timeout_ns. */
 static bool readback_supports(struct tandem_stream *stream, uint64_t bytes,
                               uint64_t timeout_ns)
 {
-    if (bytes > MAX_READBACK_BYTES || !driver_wait_is_spinning(stream->device))
+    if (bytes > MAX_READBACK_BYTES || !has_busy_waits(stream->device))
         return false;
     if (stream->readback == NULL && !stream->readback_failed) {
         uint64_t limit_ns = device_timeout_ns(stream->device);
@@ -182,7 +189,7 @@ static enum tandem_status read_blocking(const struct transfer *transfer,
     const uint64_t deadline_ns = transfer_deadline(timeout_ns, transfer->bytes);
     enum tandem_status status = TANDEM_OK;
     bool bulk = bulk_transfer_supports(stream->device, transfer->bytes);
-    bool drains = bulk || driver_wait_is_spinning(stream->device);
+    bool drains = bulk || has_busy_waits(stream->device);
     /* Wait for earlier commands for the same reasons as write_blocking. */
     if (drains)
         status = stream_drain(stream, timeout_ns);
