@@ -41,7 +41,7 @@ static void context_release(struct tandem_device *device)
     if (device->utility != NULL)
         clReleaseCommandQueue(device->utility);
     pthread_mutex_lock(&mutex);
-    hardware->open_count--;
+    hardware->open_count -= !device->is_abandoned;
     total_open_count--;
     /* The next open must not share the context of a lost device. */
     if (hardware->context == device->context &&
@@ -54,21 +54,6 @@ static void context_release(struct tandem_device *device)
     if (total_open_count == 0)
         clblast_clear_cache();
     clReleaseContext(device->context);
-    pthread_mutex_unlock(&mutex);
-}
-
-/* Detaches a leaked device from its hardware.  The device keeps its context,
- * and the next open of the hardware creates a new context. */
-static void context_leak(struct tandem_device *device)
-{
-    struct platform_device *hardware =
-        (struct platform_device *)device->hardware;
-    pthread_mutex_lock(&mutex);
-    hardware->open_count--;
-    if (hardware->context == device->context) {
-        clReleaseContext(hardware->context);
-        hardware->context = NULL;
-    }
     pthread_mutex_unlock(&mutex);
 }
 
@@ -269,6 +254,7 @@ static void device_free(struct tandem_device *device)
     programs_free(device);
     compile_pool_free(device);
     context_release(device);
+    pthread_mutex_destroy(&device->pool.mutex);
     pthread_mutex_destroy(&device->mutex);
     program_cache_close(device);
     handle_free(&device_handles, device);
@@ -276,6 +262,72 @@ static void device_free(struct tandem_device *device)
 
 static const struct program_callbacks program_callbacks = {
     .clblast_compile = clblast_warm, .device_free = device_free};
+
+/* Hides a device whose work or build does not complete.  The handle becomes
+ * invalid, and the host's log callback is not called again. */
+static void device_hide(struct tandem_device *device, const char *what)
+{
+    device_log(device, TANDEM_LOG_ERROR,
+               "%s: %s does not complete: the objects that it uses are kept",
+               device->hardware->info.name, what);
+    device->log = NULL;
+    handle_hide(device);
+}
+
+/* Waits up to limit_ns for commands, releases memory and frees the device.  If
+ * commands can still be running, returns false, and the device keeps the memory
+ * that these commands use.  If the driver cannot tell whether commands run, it
+ * gets back the device memory, which it keeps until no command uses it. */
+static bool device_release(struct tandem_device *device, uint64_t limit_ns)
+{
+    enum tandem_status status = deferred_release_finish(device, limit_ns);
+    if (status == TANDEM_OK) {
+        pinned_finish(device);
+        status = deferred_release_finish(device, limit_ns);
+    }
+    if (status != TANDEM_NOT_READY) {
+        events_finish(device);
+        pool_finish(device);
+    }
+    if (status != TANDEM_OK)
+        return false;
+    pthread_mutex_lock(&device->programs.mutex);
+    bool is_building = device->programs.thread_count != 0;
+    if (is_building) {
+        device_hide(device, "a build");
+        device->programs.last_thread_frees_device = true;
+    }
+    pthread_mutex_unlock(&device->programs.mutex);
+    if (!is_building)
+        device_free(device);
+    return true;
+}
+
+/* Closed devices whose commands can still be running.  `mutex` guards the
+ * list.  Each open and each close tries to free these devices. */
+static struct tandem_device *first_abandoned;
+
+static void abandoned_add(struct tandem_device *device)
+{
+    pthread_mutex_lock(&mutex);
+    device->next = first_abandoned;
+    first_abandoned = device;
+    pthread_mutex_unlock(&mutex);
+}
+
+static void abandoned_release(void)
+{
+    pthread_mutex_lock(&mutex);
+    struct tandem_device *list = first_abandoned;
+    first_abandoned = NULL;
+    pthread_mutex_unlock(&mutex);
+    while (list != NULL) {
+        struct tandem_device *device = list;
+        list = device->next;
+        if (!device_release(device, 0))
+            abandoned_add(device);
+    }
+}
 
 enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
@@ -292,6 +344,7 @@ enum tandem_status device_open(uint32_t index,
     const struct platform_device *hardware = opencl_device_get(index);
     if (hardware == NULL)
         return TANDEM_NO_DEVICE;
+    abandoned_release();
     struct tandem_device *device = handle_new(&device_handles);
     if (device == NULL)
         return memory_error("open: out of host memory");
@@ -329,48 +382,38 @@ enum tandem_status device_open(uint32_t index,
     return TANDEM_OK;
 }
 
-/* Leaks the device because work or a build does not complete.  The handle
- * becomes invalid, and the host's log callback is not called again. */
-static void device_leak(struct tandem_device *device, const char *what)
+/* Detaches the device from its hardware, so that the next open creates a new
+ * context, and keeps the device until its commands have ended. */
+static void device_abandon(struct tandem_device *device)
 {
-    device_log(device, TANDEM_LOG_ERROR,
-               "%s: %s does not complete: the objects that it uses are "
-               "not released",
-               device->hardware->info.name, what);
-    device->log = NULL;
-    handle_hide(device);
+    struct platform_device *hardware =
+        (struct platform_device *)device->hardware;
+    compile_pool_end_idle(device);
+    pthread_mutex_lock(&mutex);
+    device->is_abandoned = true;
+    hardware->open_count--;
+    if (hardware->context == device->context) {
+        clReleaseContext(hardware->context);
+        hardware->context = NULL;
+    }
+    pthread_mutex_unlock(&mutex);
+    atomic_store(&device->lost, true);
+    device_hide(device, "work");
+    abandoned_add(device);
 }
 
 void device_close(struct tandem_device *device)
 {
     if (!handle_live(&device_handles, device) || fork_detected())
         return;
+    abandoned_release();
     build_threads_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
     bulk_transfer_finish(&device->bulk_transfer);
-    if (!atomic_load(&device->must_leak)) {
-        pinned_finish(device);
-        if (!deferred_release_finish(device, atomic_load(&device->lost)
-                                                 ? HEALTH_CHECK_TIMEOUT_NS
-                                                 : device_timeout_ns(device)))
-            atomic_store(&device->must_leak, true);
-    }
-    if (atomic_load(&device->must_leak)) {
-        compile_pool_end_idle(device);
-        context_leak(device);
-        device_leak(device, "work");
-        return;
-    }
-    events_finish(device);
-    pool_finish(device);
-    pthread_mutex_lock(&device->programs.mutex);
-    bool is_building = device->programs.thread_count != 0;
-    if (is_building) {
-        device_leak(device, "a build");
-        device->programs.last_thread_frees_device = true;
-    }
-    pthread_mutex_unlock(&device->programs.mutex);
-    if (!is_building)
-        device_free(device);
+    uint64_t limit_ns = device_timeout_ns(device);
+    if (atomic_load(&device->lost) && limit_ns > HEALTH_CHECK_TIMEOUT_NS)
+        limit_ns = HEALTH_CHECK_TIMEOUT_NS;
+    if (!device_release(device, limit_ns))
+        device_abandon(device);
 }

@@ -34,11 +34,8 @@ struct tandem_device {
     struct program_cache cache;
     struct compile_pool compile_pool;
     atomic_bool lost;
-    atomic_bool must_leak; /* set if work hangs; the device is leaked */
-    /* Set if the driver cannot report whether work of the lost device has
-     * ended. Pinned and staging memory, which the work can still use, is
-     * leaked. */
-    atomic_bool leaks_host_memory;
+    bool is_abandoned;          /* closed while commands were unfinished */
+    struct tandem_device *next; /* in the list of abandoned devices */
     /* Time limit for builds, and for waits in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t blocking_timeout_ns;

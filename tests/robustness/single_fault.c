@@ -47,6 +47,29 @@ void expect_no_object_left(void)
                       plug_objects[i]);
 }
 
+static bool is_freed(const struct layer_counts *start)
+{
+    const struct layer_counts now = plug_counts(&plug);
+
+    for (int i = 0; i < LAYER_OBJECTS; i++)
+        if (plug_alive(&now, i) != plug_alive(start, i))
+            return false;
+    return true;
+}
+
+void expect_freed_later(const struct layer_counts *start)
+{
+    bool freed = false;
+
+    for (int i = 0; i < 6000 && !freed; i++) {
+        device_new(NULL, NULL);
+        workload_close(&work);
+        freed = is_freed(start);
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    ck_assert(freed);
+}
+
 void script(enum layer_fault fault, const char *function, const char *text,
             int code)
 {

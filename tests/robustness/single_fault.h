@@ -40,6 +40,12 @@ void device_new(const char *key, const char *value);
 void device_end(void);
 /* Checks that no object is left that was created since device_open. */
 void expect_no_object_left(void);
+/*
+ * Opens and closes devices until no more objects exist than `start` counts: a
+ * device that was closed while its commands ran is freed by a later open or
+ * close.
+ */
+void expect_freed_later(const struct layer_counts *start);
 /* Returns true if the object counts are those before device_open. */
 bool is_context_released(void);
 /* Lets all later calls of the function with this text fail. */

@@ -512,11 +512,12 @@ TEST(a_device_loss_during_an_upload)
 }
 
 /*
- * These two tests run last, because they leak on purpose and the next open
+ * The devices of these two tests are closed while a command runs. The next open
  * uses a new OpenCL context.
  */
 TEST(a_failure_before_work_that_never_ends)
 {
+    const struct layer_counts start = plug_counts(&plug);
     struct tandem_buffer *buffer;
 
     device_with(SHORT_MS, NULL, NULL);
@@ -524,17 +525,21 @@ TEST(a_failure_before_work_that_never_ends)
     fail_and_go_on(buffer);
     EXPECT_TIMEOUT(synchronize(), TANDEM_DEVICE_LOST);
     RETURNS(TANDEM_DEVICE_LOST, fill(buffer));
+    clock_set_real_speed(true);
     workload_close(&work);
+    clock_set_real_speed(false);
     device_with(SHORT_MS, NULL, NULL);
     OK(alloc(CHUNK, &buffer));
     expect_buffer_works(buffer, CHUNK);
     workload_close(&work);
     expect_no_object_left();
     plug.release();
+    expect_freed_later(&start);
 }
 
 TEST(close_leaves_memory_that_is_in_use)
 {
+    const struct layer_counts start = plug_counts(&plug);
     struct tandem_buffer *buffer;
 
     device_with(SHORT_MS, NULL, NULL);
@@ -548,6 +553,7 @@ TEST(close_leaves_memory_that_is_in_use)
     workload_close(&work);
     expect_no_object_left();
     plug.release();
+    expect_freed_later(&start);
 }
 
 int main(void)

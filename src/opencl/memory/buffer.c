@@ -130,7 +130,6 @@ void pool_finish(struct tandem_device *device)
     while (device->pool.buffers != NULL)
         buffer_destroy(device->pool.buffers);
     pool_trim(device, 0);
-    pthread_mutex_destroy(&device->pool.mutex);
 }
 
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out)

@@ -28,8 +28,15 @@ enum tandem_status deferred_release_wait(struct tandem_device *device,
                                          cl_command_queue queue, cl_event event,
                                          void (*release)(void *), void *user,
                                          bool *out_deferred);
+/* Adds objects that commands of `queue` use.  Their `release` function is
+ * called when these commands have ended; it may release the queue. */
+void deferred_release_add(struct tandem_device *device, cl_command_queue queue,
+                          void (*release)(void *), void *user);
 /* Waits up to limit_ns for the commands of the list, and releases the objects
- * of completed commands.  Returns true if no other commands are left. */
-bool deferred_release_finish(struct tandem_device *device, uint64_t limit_ns);
+ * of those that have ended.  Returns TANDEM_OK if none are left, NOT_READY if
+ * commands are still running, or else DEVICE_LOST, if the driver cannot tell.
+ */
+enum tandem_status deferred_release_finish(struct tandem_device *device,
+                                           uint64_t limit_ns);
 
 #endif

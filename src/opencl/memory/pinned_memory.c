@@ -134,9 +134,6 @@ void pinned_finish(struct tandem_device *device)
     while (device->pool.pinned != NULL) {
         struct pinned *pinned = device->pool.pinned;
         device->pool.pinned = pinned->next;
-        if (atomic_load(&device->leaks_host_memory))
-            free(pinned);
-        else
-            pinned_release(device, pinned);
+        pinned_release(device, pinned);
     }
 }

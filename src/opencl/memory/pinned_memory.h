@@ -16,7 +16,8 @@ enum tandem_status pinned_alloc(struct tandem_device *device, uint64_t bytes,
 bool pinned_contains(struct tandem_device *device, const void *memory,
                      uint64_t bytes);
 void pinned_free(struct tandem_device *device, void *memory);
-/* Frees all pinned memory of a device that is being closed. */
+/* Frees all pinned memory of a device that is being closed.  No command may use
+ * the memory. */
 void pinned_finish(struct tandem_device *device);
 
 #endif

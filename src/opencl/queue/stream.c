@@ -154,8 +154,6 @@ static enum tandem_status wait_failed(struct tandem_stream *stream,
     if (drained == TANDEM_NOT_READY && left_ns < limit_ns)
         return last_error_set(drained, "a command has failed, and later "
                                        "commands have not completed");
-    if (drained == TANDEM_NOT_READY)
-        atomic_store(&device->must_leak, true);
     atomic_store(&device->lost, true);
     last_error_set(TANDEM_DEVICE_LOST,
                    "%s: a command has failed, and the driver does not report "

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "opencl/device/cl_status.h"
+#include "opencl/memory/deferred_release.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/kernel_launch.h"
 
@@ -58,32 +59,6 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     return TANDEM_OK;
 }
 
-/* Waits for the commands of a stream that is being destroyed. If the commands
- * may never complete, returns false, and the caller must release nothing. */
-static bool drain_before_destroy(struct tandem_stream *stream)
-{
-    struct tandem_device *device = stream->device;
-    enum tandem_status status = TANDEM_DEVICE_LOST;
-    if (!atomic_load(&device->lost))
-        status = stream_drain(stream, device_timeout_ns(device));
-    if (status == TANDEM_DEVICE_LOST && !atomic_load(&device->must_leak) &&
-        atomic_load(&stream->completed_seqno) !=
-            atomic_load(&stream->issued_seqno) &&
-        command_queue_drain(stream->queue, HEALTH_CHECK_TIMEOUT_NS) !=
-            TANDEM_OK)
-        atomic_store(&device->leaks_host_memory, true);
-    if (status != TANDEM_NOT_READY)
-        return !atomic_load(&device->must_leak);
-    atomic_store(&device->must_leak, true);
-    atomic_store(&device->lost, true);
-    device_log(device, TANDEM_LOG_ERROR,
-               "%s: work has not completed after %llu ms; its memory is never "
-               "released and the device is lost",
-               device->hardware->info.name,
-               (unsigned long long)device->blocking_timeout_ns / 1000000u);
-    return false;
-}
-
 void stream_release(struct tandem_stream *stream)
 {
     struct tandem_device *device = stream->device;
@@ -95,19 +70,47 @@ void stream_release(struct tandem_stream *stream)
     staging_finish(stream);
     if (stream->readback != NULL)
         pinned_free(device, stream->readback);
-    if (stream->arrival_counters != NULL)
-        buffer_destroy(stream->arrival_counters);
     stream_kernels_free(stream);
     clReleaseCommandQueue(stream->queue);
     handle_free(&stream_handles, stream);
+}
+
+static void stream_release_deferred(void *stream)
+{
+    stream_release(stream);
+}
+
+/* Waits for the commands of the stream.  If they exceed the timeout, marks the
+ * device as lost.  Returns false if commands can still be running. */
+static bool drain_before_destroy(struct tandem_stream *stream)
+{
+    struct tandem_device *device = stream->device;
+    enum tandem_status status = TANDEM_DEVICE_LOST;
+    if (!atomic_load(&device->lost))
+        status = stream_drain(stream, device_timeout_ns(device));
+    if (status != TANDEM_NOT_READY)
+        return status != TANDEM_DEVICE_LOST ||
+               atomic_load(&stream->completed_seqno) ==
+                   atomic_load(&stream->issued_seqno);
+    atomic_store(&device->lost, true);
+    device_log(device, TANDEM_LOG_ERROR,
+               "%s: work has not completed after %llu ms; the device is lost",
+               device->hardware->info.name,
+               (unsigned long long)device->blocking_timeout_ns / 1000000u);
+    return false;
 }
 
 void stream_destroy(struct tandem_stream *stream)
 {
     bool drained = drain_before_destroy(stream);
     list_remove(stream);
+    if (stream->arrival_counters != NULL)
+        buffer_destroy(stream->arrival_counters);
     if (drained)
         stream_release(stream);
+    else
+        deferred_release_add(stream->device, stream->queue,
+                             stream_release_deferred, stream);
 }
 
 /* ---- all streams of a device ---- */

@@ -8,7 +8,8 @@
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);
 /* Waits for the stream's commands and frees the stream.  If the wait exceeds
- * the timeout, marks the device as lost and releases nothing. */
+ * the timeout, marks the device as lost.  If commands can still be running, the
+ * stream is freed when they have ended (deferred_release.h). */
 void stream_destroy(struct tandem_stream *stream);
 
 /* Returns the stream with this id, or NULL if the stream was destroyed.  The

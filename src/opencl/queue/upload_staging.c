@@ -55,8 +55,6 @@ static void segment_free(struct tandem_device *device,
 {
     if (segment->event != NULL)
         clReleaseEvent(segment->event);
-    if (atomic_load(&device->leaks_host_memory))
-        return;
     cl_event event = NULL;
     cl_int code;
     if (segment->mem == NULL)

@@ -43,7 +43,7 @@ struct staging_range {
 };
 
 void staging_start(struct staging *staging);
-/* Frees all segments.  No command may use them, unless the device is lost. */
+/* Frees all segments.  No command may use them. */
 void staging_finish(struct tandem_stream *stream);
 /* Frees all segments, unless a command or an upload is using one of them.  Any
  * thread may call this between stream_acquire and stream_release. */

@@ -188,7 +188,8 @@ static bool kernels_coherence_test(struct tandem_device *device,
     return right;
 }
 
-/* If a kernel of the test hangs, the test's memory is not freed. */
+/* If the device is lost, a kernel of the test can still be running, so that the
+ * test's memory is not freed. */
 static bool coherence_test_run(struct tandem_device *device)
 {
     if (!commands_coherence_test(device))
@@ -199,7 +200,7 @@ static bool coherence_test_run(struct tandem_device *device)
     if (memory == NULL)
         return false;
     bool shared = kernels_coherence_test(device, memory);
-    if (!atomic_load(&device->must_leak))
+    if (!atomic_load(&device->lost))
         free(memory);
     return shared;
 }
