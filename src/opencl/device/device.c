@@ -69,22 +69,6 @@ void device_log(struct tandem_device *device, enum tandem_log_level level,
 
 #define HEALTH_CHECK_BYTES 64u
 
-enum tandem_status command_queue_drain(cl_command_queue queue,
-                                       uint64_t limit_ns)
-{
-    cl_event event = NULL;
-    cl_int state = CL_QUEUED;
-    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) != CL_SUCCESS)
-        return TANDEM_DEVICE_LOST;
-    cl_int code = clFlush(queue);
-    if (code == CL_SUCCESS)
-        code = poll_event(event, limit_ns, &state);
-    clReleaseEvent(event);
-    return code != CL_SUCCESS    ? TANDEM_DEVICE_LOST
-           : state > CL_COMPLETE ? TANDEM_NOT_READY
-                                 : TANDEM_OK;
-}
-
 /* The health check must not call status_from_cl, because status_from_cl calls
  * the health check. */
 bool device_health_check(struct tandem_device *device)

@@ -28,12 +28,6 @@ enum tandem_status device_check(const struct tandem_device *device);
 /* Runs a test command on the device (a fill of a few bytes) and waits for it.
  * Returns true if the command succeeds within HEALTH_CHECK_TIMEOUT_NS. */
 bool device_health_check(struct tandem_device *device);
-/* Waits until the commands of the queue have ended, successfully or not.
- * Returns NOT_READY if limit_ns pass first, or DEVICE_LOST if a driver call
- * fails. Error handlers call this function, so it sets no error message and
- * works on lost devices. */
-enum tandem_status command_queue_drain(cl_command_queue queue,
-                                       uint64_t limit_ns);
 /* Returns blocking_timeout_ns, but TANDEM_TIMEOUT_INFINITE instead of 0. */
 static inline uint64_t device_timeout_ns(const struct tandem_device *device)
 {

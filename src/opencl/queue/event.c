@@ -101,10 +101,9 @@ static enum tandem_status flush_stream(struct tandem_event *event)
     if (stream == NULL)
         return TANDEM_OK;
     enum tandem_status status =
-        (enum tandem_status)atomic_load(&stream->status);
-    if (status != TANDEM_OK)
-        stream_report_error(stream, status, "the event's stream");
-    else if (atomic_load(&stream->flushed_seqno) < event->seqno)
+        stream_sticky_error(stream, "the event's stream");
+    if (status == TANDEM_OK &&
+        atomic_load(&stream->flushed_seqno) < event->seqno)
         status = stream_flush(stream);
     stream_release(stream);
     return status;

@@ -20,14 +20,25 @@ bool stream_is_live(const struct tandem_stream *stream)
     return handle_live(&stream_handles, stream);
 }
 
-enum tandem_status stream_report_error(struct tandem_stream *stream,
+/* Returns `status` and sets the message to "WHAT failed: MESSAGE", where
+ * MESSAGE is the message of the sticky error. */
+static enum tandem_status report_error(struct tandem_stream *stream,
                                        enum tandem_status status,
                                        const char *what)
 {
+    if (status == TANDEM_OK)
+        return status;
     pthread_mutex_lock(&message_mutex);
     last_error_set(status, "%s failed: %s", what, stream->message);
     pthread_mutex_unlock(&message_mutex);
     return status;
+}
+
+enum tandem_status stream_sticky_error(struct tandem_stream *stream,
+                                       const char *what)
+{
+    return report_error(stream,
+                        (enum tandem_status)atomic_load(&stream->status), what);
 }
 
 enum tandem_status stream_check(struct tandem_stream *stream)
@@ -36,13 +47,9 @@ enum tandem_status stream_check(struct tandem_stream *stream)
                                              "a stream, or it was destroyed");
     if (status == TANDEM_OK)
         status = device_check(stream->device);
-    if (status != TANDEM_OK)
-        return status;
-    status = (enum tandem_status)atomic_load(&stream->status);
     return status == TANDEM_OK
-               ? status
-               : stream_report_error(stream, status,
-                                     "earlier work of the stream");
+               ? stream_sticky_error(stream, "earlier work of the stream")
+               : status;
 }
 
 uint64_t stream_next_seqno(struct tandem_stream *stream)
@@ -118,15 +125,22 @@ enum tandem_status stream_flush(struct tandem_stream *stream)
 
 /* ---- waits ---- */
 
-/* Returns the sticky error, which another thread can have recorded during a
- * wait that was successful. */
-static enum tandem_status sticky_error(struct tandem_stream *stream)
+/* Waits until the commands of the queue have ended, successfully or not.
+ * Returns NOT_READY if limit_ns pass first, or DEVICE_LOST if a driver call
+ * fails.  Sets no error message. */
+static enum tandem_status queue_drain(cl_command_queue queue, uint64_t limit_ns)
 {
-    enum tandem_status status =
-        (enum tandem_status)atomic_load(&stream->status);
-    return status == TANDEM_OK
-               ? status
-               : stream_report_error(stream, status, "the stream's work");
+    cl_event event = NULL;
+    cl_int state = CL_QUEUED;
+    if (clEnqueueMarkerWithWaitList(queue, 0, NULL, &event) != CL_SUCCESS)
+        return TANDEM_DEVICE_LOST;
+    cl_int code = clFlush(queue);
+    if (code == CL_SUCCESS)
+        code = poll_event(event, limit_ns, &state);
+    clReleaseEvent(event);
+    return code != CL_SUCCESS    ? TANDEM_DEVICE_LOST
+           : state > CL_COMPLETE ? TANDEM_NOT_READY
+                                 : TANDEM_OK;
 }
 
 /* Makes `status`, the failure of a command, the sticky error and waits until
@@ -147,8 +161,8 @@ static enum tandem_status wait_failed(struct tandem_stream *stream,
         const uint64_t spent_ns = monotonic_ns() - start_ns;
         left_ns = spent_ns < timeout_ns ? timeout_ns - spent_ns : 0;
     }
-    enum tandem_status drained = command_queue_drain(
-        stream->queue, left_ns < limit_ns ? left_ns : limit_ns);
+    enum tandem_status drained =
+        queue_drain(stream->queue, left_ns < limit_ns ? left_ns : limit_ns);
     if (drained == TANDEM_OK)
         return status;
     if (drained == TANDEM_NOT_READY && left_ns < limit_ns)
@@ -178,7 +192,7 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
     if (status == TANDEM_OK)
         status = status_from_cl(device, code, "the stream's work");
     return status == TANDEM_OK
-               ? sticky_error(stream)
+               ? stream_sticky_error(stream, "the stream's work")
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
@@ -213,7 +227,7 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
         status = stream_wait(stream, event, timeout_ns);
         clReleaseEvent(event);
     } else {
-        status = sticky_error(stream);
+        status = stream_sticky_error(stream, "the stream's work");
     }
     if (status == TANDEM_OK)
         stream_mark_completed(stream, seqno);
@@ -227,11 +241,9 @@ enum tandem_status stream_query(struct tandem_stream *stream)
         return status;
     status = stream_drain(stream, 0);
     /* Report the sticky error even if some commands have not completed. */
-    enum tandem_status sticky =
-        (enum tandem_status)atomic_load(&stream->status);
-    return status == TANDEM_NOT_READY && sticky != TANDEM_OK
-               ? stream_report_error(stream, sticky, "the stream's work")
-               : status;
+    if (status == TANDEM_NOT_READY && atomic_load(&stream->status) != TANDEM_OK)
+        return stream_sticky_error(stream, "the stream's work");
+    return status;
 }
 
 enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
@@ -254,7 +266,7 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
     /* Commands of a lost device can still run; stream_destroy awaits them. */
     if (status != TANDEM_DEVICE_LOST)
         stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
-    return stream_report_error(stream, sticky, "the stream's work");
+    return report_error(stream, sticky, "the stream's work");
 }
 
 enum tandem_status stream_synchronize(struct tandem_stream *stream,

@@ -44,10 +44,9 @@ enum tandem_status stream_flush(struct tandem_stream *stream);
  * `status`.  Any thread may call this. */
 enum tandem_status stream_fail(struct tandem_stream *stream,
                                enum tandem_status status);
-/* Returns `status` and sets the error message to "WHAT failed: MESSAGE", where
- * MESSAGE is the message of the sticky error.  Any thread may call this. */
-enum tandem_status stream_report_error(struct tandem_stream *stream,
-                                       enum tandem_status status,
+/* Returns the sticky error, or TANDEM_OK.  The error message names the failed
+ * work `what`.  Any thread may call this. */
+enum tandem_status stream_sticky_error(struct tandem_stream *stream,
                                        const char *what);
 
 /* Waits for an event of the stream. Returns NOT_READY if timeout_ns passes
