@@ -13,25 +13,30 @@
  */
 #include "common/params.cl"
 
-/* Operand 0 is the output. If bit k of `immediate` is set, operand k is a
- * constant whose bits are value[k]. If bit k of `broadcast` is set, operand k
- * has one element. The parameters of an operator with one input are floats,
- * whose bits are value[2] and value[3].
- * The output begins `misalignment` elements after a cache-line boundary. */
-struct contiguous_params {
-    uint64_t elements;
-    uint32_t immediate, broadcast;
-    uint32_t misalignment, reserved;
+/* Operand 0 is the output, operand k + 1 is input k. If bit k of `immediate` is
+ * set, operand k is a constant whose bits are value[k]. If bit k of `broadcast`
+ * is set, operand k has one element, or in elementwise_transposed one element
+ * along axis 0. The parameters of an operator with one input are floats, whose
+ * bits are value[2] and value[3]. */
+struct elementwise_operands {
     uint64_t value[4];
-    uint64_t offset[4];
+    uint64_t offset[4]; /* of the first element in its buffer */
+    uint32_t immediate, broadcast;
+};
+PARAMS_SIZE(elementwise_operands, 72);
+
+/* The output begins `misalignment` elements after a cache-line boundary. */
+struct contiguous_params {
+    struct elementwise_operands operands;
+    uint64_t elements;
+    uint32_t misalignment, reserved;
 };
 PARAMS_SIZE(contiguous_params, 88);
 
 struct strided_params {
+    struct elementwise_operands operands;
     uint64_t items; /* number of vectors if VECTOR is 1, else of elements */
-    uint32_t rank, immediate, broadcast, misalignment;
-    uint64_t value[4];
-    uint64_t offset[4];
+    uint32_t rank, misalignment;
     struct fast_divmod space;
     int64_t
         strides[4 * MAX_AXES]; /* strides of operand 0, then operand 1, ... */
@@ -40,11 +45,10 @@ PARAMS_SIZE(strided_params, 472);
 
 /* Axis 0 is contiguous in the output, axis 1 in transposed inputs. */
 struct transposed_params {
+    struct elementwise_operands operands;
     uint64_t columns, rows; /* extents of axis 0 and axis 1 */
     uint64_t tiles_per_row, tiles_per_plane;
-    uint32_t rank, immediate, broadcast, reserved; /* broadcast along axis 0 */
-    uint64_t value[4];
-    uint64_t offset[4];
+    uint32_t rank, reserved;
     int64_t column_strides[4], row_strides[4]; /* strides along axes 0 and 1 */
     struct fast_divmod space; /* extents of axes 2 and higher */
     int64_t strides[4 * MAX_AXES];
@@ -76,41 +80,67 @@ PARAMS_SIZE(transposed_params, 560);
 #ifndef TRANSPOSED_INPUTS
 #define TRANSPOSED_INPUTS 0
 #endif
-/* Side of a tile, in elements. If VECTOR is 1 and one input is transposed, 64
- * is faster than 32. */
-#if VECTOR && (TRANSPOSED_INPUTS & (TRANSPOSED_INPUTS - 1)) == 0
-#define TILE 64u
-#else
-#define TILE 32u
-#endif
 
-/* The operator of a copy. It returns its operand, which can have any type. */
-#define op_move(x, a, b) (x)
+/* The operator of a copy. Its operand can have any type. */
+static inline IN0 op_move(IN0 x, float a, float b)
+{
+    return x;
+}
 
-/* Offsets in elements: s0 is for the output, s1 to s3 are for the inputs. */
-#if INDEX_64BIT
-typedef long4 offsets_t;
-#else
-typedef int4 offsets_t;
-#endif
-
-/* EACH_INPUT(F) expands to F(k) for each input k. */
+#define VEC4(type) CAT(type, 4)
+typedef VEC4(OUT) out_vec4_t;
+/* FOR_INPUTS(a, b, c) is a list of the first INPUTS arguments. */
 #if INPUTS == 1
-#define INPUT_BUFFERS __global const IN0 *in0
-#define APPLY(j) OP((IN0)x0 j, BITS_float(p.value[2]), BITS_float(p.value[3]))
-#define EACH_INPUT(F) F(0)
+#define FOR_INPUTS(a, b, c) a
 #elif INPUTS == 2
-#define INPUT_BUFFERS __global const IN0 *in0, __global const IN1 *in1
-#define APPLY(j) OP((IN0)x0 j, (IN1)x1 j)
-#define EACH_INPUT(F) F(0) F(1)
+#define FOR_INPUTS(a, b, c) a, b
 #else
-#define INPUT_BUFFERS                                                          \
-    __global const IN0 *in0, __global const IN1 *in1, __global const IN2 *in2
-#define APPLY(j) OP((IN0)x0 j, (IN1)x1 j, (IN2)x2 j)
-#define EACH_INPUT(F) F(0) F(1) F(2)
+#define FOR_INPUTS(a, b, c) a, b, c
 #endif
-#define IS_IMMEDIATE(k) (p.immediate >> (k + 1) & 1u)
-#define IS_BROADCAST(k) (p.broadcast >> (k + 1) & 1u)
+#define INPUT_BUFFERS                                                          \
+    FOR_INPUTS(__global const IN0 *in0, __global const IN1 *in1,               \
+               __global const IN2 *in2)
+
+/* A pointer into the buffer of each operand. */
+struct pointers {
+    __global OUT *out;
+    __global const IN0 *in0;
+#if INPUTS > 1
+    __global const IN1 *in1;
+#endif
+#if INPUTS > 2
+    __global const IN2 *in2;
+#endif
+};
+
+/* Offsets in elements, one for each operand. */
+struct offsets {
+    offset_t out, in0, in1, in2;
+};
+#if INDEX_64BIT
+typedef long4 offset4_t;
+#else
+typedef int4 offset4_t;
+#endif
+/* The offsets of a work-item's four elements in each operand. */
+struct offsets4 {
+    offset4_t out, in0, in1, in2;
+};
+#define ZERO_TO_THREE ((offset4_t)(0, 1, 2, 3))
+
+/* Four elements of each input. */
+struct values {
+    VEC4(IN0) x0;
+#if INPUTS > 1
+    VEC4(IN1) x1;
+#endif
+#if INPUTS > 2
+    VEC4(IN2) x2;
+#endif
+};
+
+/* ---- constants instead of inputs, and inputs with one element ---- */
+
 /* Converts bits to an element. */
 #define BITS_float(bits) as_float((uint)(bits))
 #define BITS_int(bits) ((int)(bits))
@@ -119,310 +149,536 @@ typedef int4 offsets_t;
 #define BITS_ushort(bits) ((ushort)(bits))
 #define BITS_uint(bits) ((uint)(bits))
 #define BITS_ulong(bits) ((ulong)(bits))
-#define FROM_BITS(type) CAT(BITS_, type)
-#define IMMEDIATE(k) FROM_BITS(CAT(IN, k))(p.value[k + 1])
-#define VEC4(type) CAT(type, 4)
+#define FROM_BITS(type, bits) CAT(BITS_, type)(bits)
 
-/* Declares y, the vector of OP's results for the vectors x0, x1 and x2. If one
- * of the four elements needs OP's slow path, all four use the slow path. */
-#if HAS_FAST_PATH
-#define NEEDS_SLOW_PATH(j) CAT(OP, _needs_slow_path)(INPUTS_AT(j))
-/* pow_simple computes pow with certain constant exponents in few operations. */
+#define IS_IMMEDIATE(k, operands) ((operands)->immediate >> ((k) + 1) & 1u)
+#define IS_BROADCAST(k, operands) ((operands)->broadcast >> ((k) + 1) & 1u)
+/* The constant that replaces input k. */
+#define IMMEDIATE(k, operands) FROM_BITS(CAT(IN, k), (operands)->value[(k) + 1])
+
+/* ---- the operator ---- */
+
+/* The arguments of OP for element j (s0 to s3) of x, a pointer to struct
+ * values. */
 #if INPUTS == 1
-#define INPUTS_AT(j) x0 j, 0.0f, 0.0f
-#define IS_SIMPLE_POWER false
-#define SIMPLE_POWER x0
+#define ARGUMENTS(x, j, operands)                                              \
+    (x)->x0.j, FROM_BITS(float, (operands)->value[2]),                         \
+        FROM_BITS(float, (operands)->value[3])
 #else
-#define INPUTS_AT(j) x0 j, x1 j
-#define IS_SIMPLE_POWER (IS_IMMEDIATE(1) && POW_IS_SIMPLE(IMMEDIATE(1)))
-#define SIMPLE_POWER pow_simple(x0, IMMEDIATE(1))
-#endif
-#define FAST(j) CAT(OP, _fast)(INPUTS_AT(j))
-#define RESULTS(y)                                                             \
-    VEC4(OUT) y;                                                               \
-    if (IS_SIMPLE_POWER)                                                       \
-        y = SIMPLE_POWER;                                                      \
-    else if (NEEDS_SLOW_PATH(.s0) || NEEDS_SLOW_PATH(.s1) ||                   \
-             NEEDS_SLOW_PATH(.s2) || NEEDS_SLOW_PATH(.s3))                     \
-        y = (VEC4(OUT))(APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3));       \
-    else                                                                       \
-        y = (VEC4(OUT))(FAST(.s0), FAST(.s1), FAST(.s2), FAST(.s3));
-#else
-#define RESULTS(y)                                                             \
-    VEC4(OUT)                                                                  \
-    y = (VEC4(OUT))(APPLY(.s0), APPLY(.s1), APPLY(.s2), APPLY(.s3));
+#define ARGUMENTS(x, j, operands) FOR_INPUTS((x)->x0.j, (x)->x1.j, (x)->x2.j)
 #endif
 
-/* Loads four elements of input k from `pointer` on as one vector. */
-#define LOAD_VECTOR(k, pointer)                                                \
-    (IS_IMMEDIATE(k)   ? (VEC4(CAT(IN, k)))(IMMEDIATE(k))                      \
-     : IS_BROADCAST(k) ? (VEC4(CAT(IN, k)))(*(pointer))                        \
-                       : *(__global const VEC4(CAT(IN, k)) *)(pointer))
+#if HAS_FAST_PATH
+#define NEEDS_SLOW_PATH CAT(OP, _needs_slow_path)
+#define FAST CAT(OP, _fast)
+#endif
 
-/* Macros that load or store four elements, j = 0 to 3, if CONDITION(j) is true.
- * ELEMENT(k, j) belongs to input k, TARGET(j) to the output. */
-#define LOAD_IF(k, j, CONDITION) (CONDITION(j) ? ELEMENT(k, j) : (CAT(IN, k))0)
-#define LOAD_VEC4(k, CONDITION)                                                \
-    VEC4(CAT(IN, k))                                                           \
-    CAT(x, k) = (VEC4(CAT(IN, k)))(                                            \
-        LOAD_IF(k, 0, CONDITION), LOAD_IF(k, 1, CONDITION),                    \
-        LOAD_IF(k, 2, CONDITION), LOAD_IF(k, 3, CONDITION));
-#define LOAD_ALWAYS(k) LOAD_VEC4(k, ALWAYS)
-#define LOAD_IN_RANGE(k) LOAD_VEC4(k, IN_RANGE)
-#define STORE_IF(j, CONDITION, y)                                              \
-    if (CONDITION(j))                                                          \
-        TARGET(j) = y.s##j;
-#define STORE_VEC4(CONDITION, y)                                               \
-    STORE_IF(0, CONDITION, y)                                                  \
-    STORE_IF(1, CONDITION, y)                                                  \
-    STORE_IF(2, CONDITION, y)                                                  \
-    STORE_IF(3, CONDITION, y)
-#define ALWAYS(j) true
-/* Applies OP to the four elements of each input that LOAD loads. Stores element
- * j of the results if CONDITION(j) is true. */
-#define COMPUTE_VEC4(LOAD, CONDITION)                                          \
-    EACH_INPUT(LOAD)                                                           \
-    RESULTS(z_)                                                                \
-    STORE_VEC4(CONDITION, z_)
+/* Returns OP for four elements. If one of them needs OP's slow path, all four
+ * use the slow path. */
+INLINE out_vec4_t results(const struct values *x,
+                          const struct elementwise_operands *operands)
+{
+#if HAS_FAST_PATH
+#if INPUTS == 2
+    /* OP is op_pow, the only operator of two inputs with a fast path. */
+    if (IS_IMMEDIATE(1, operands) && POW_IS_SIMPLE(IMMEDIATE(1, operands)))
+        return pow_simple(x->x0, IMMEDIATE(1, operands));
+#endif
+    if (!NEEDS_SLOW_PATH(ARGUMENTS(x, s0, operands)) &&
+        !NEEDS_SLOW_PATH(ARGUMENTS(x, s1, operands)) &&
+        !NEEDS_SLOW_PATH(ARGUMENTS(x, s2, operands)) &&
+        !NEEDS_SLOW_PATH(ARGUMENTS(x, s3, operands)))
+        return (out_vec4_t)(FAST(ARGUMENTS(x, s0, operands)),
+                            FAST(ARGUMENTS(x, s1, operands)),
+                            FAST(ARGUMENTS(x, s2, operands)),
+                            FAST(ARGUMENTS(x, s3, operands)));
+#endif
+    return (out_vec4_t)(OP(ARGUMENTS(x, s0, operands)),
+                        OP(ARGUMENTS(x, s1, operands)),
+                        OP(ARGUMENTS(x, s2, operands)),
+                        OP(ARGUMENTS(x, s3, operands)));
+}
 
-/* Index of a work-item's first element if its elements are GROUP_SIZE apart. */
-#define FIRST_ELEMENT                                                          \
-    ((index_t)get_group_id(0) * (4 * GROUP_SIZE) + get_local_id(0) -           \
-     p.misalignment)
+/* ---- loading and storing ---- */
+
+/* Moves pointers from the start of the buffers to the elements at `offsets`. */
+INLINE void pointers_set(struct pointers *at, const struct offsets *offsets,
+                         const struct elementwise_operands *operands)
+{
+    at->out += (long)operands->offset[0] + offsets->out;
+    at->in0 += (long)operands->offset[1] + offsets->in0;
+#if INPUTS > 1
+    at->in1 += (long)operands->offset[2] + offsets->in1;
+#endif
+#if INPUTS > 2
+    at->in2 += (long)operands->offset[3] + offsets->in2;
+#endif
+}
+
+/* The aligned vector of input k at `from`. */
+#define LOAD_VEC4(k, from, operands)                                           \
+    (IS_IMMEDIATE(k, operands)   ? (VEC4(CAT(IN, k)))(IMMEDIATE(k, operands))  \
+     : IS_BROADCAST(k, operands) ? (VEC4(CAT(IN, k)))(*(from))                 \
+                                 : *(__global const VEC4(CAT(IN, k)) *)(from))
+
+INLINE struct values
+values_load_vec4(const struct pointers *at,
+                 const struct elementwise_operands *operands)
+{
+    struct values x;
+    x.x0 = LOAD_VEC4(0, at->in0, operands);
+#if INPUTS > 1
+    x.x1 = LOAD_VEC4(1, at->in1, operands);
+#endif
+#if INPUTS > 2
+    x.x2 = LOAD_VEC4(2, at->in2, operands);
+#endif
+    return x;
+}
+
+INLINE void store_vec4(const struct pointers *at, out_vec4_t y)
+{
+    *(__global out_vec4_t *)at->out = y;
+}
+
+/* At the end of the output, some of a work-item's four elements do not exist.
+ * In the argument `existing`, bit j is set if element j exists. */
+#define ALL_EXIST 0xfu
+#define EXISTS(j, existing) (((existing) >> (j)&1u) != 0)
+
+/* Returns which of the elements first, first + step, ... are below `end`. */
+INLINE uint elements_existing(index_t first, index_t step, index_t end)
+{
+    return (uint)(first < end) | (uint)(first + step < end) << 1 |
+           (uint)(first + 2 * step < end) << 2 |
+           (uint)(first + 3 * step < end) << 3;
+}
+
+/* Element j of input k at `from`, or 0 if it does not exist. */
+#define LOAD(k, from, j, existing, operands)                                   \
+    (!EXISTS(j, existing)        ? (CAT(IN, k))0                               \
+     : IS_IMMEDIATE(k, operands) ? IMMEDIATE(k, operands)                      \
+                                 : *(from))
+#define LOAD4(k, from, offsets, existing, operands)                            \
+    (VEC4(CAT(IN, k)))(LOAD(k, (from) + (offsets).s0, 0, existing, operands),  \
+                       LOAD(k, (from) + (offsets).s1, 1, existing, operands),  \
+                       LOAD(k, (from) + (offsets).s2, 2, existing, operands),  \
+                       LOAD(k, (from) + (offsets).s3, 3, existing, operands))
+
+/* Loads the four elements at offsets from the pointers `at`. */
+INLINE struct values values_load(const struct pointers *at,
+                                 const struct offsets4 *offsets, uint existing,
+                                 const struct elementwise_operands *operands)
+{
+    struct values x;
+    x.x0 = LOAD4(0, at->in0, offsets->in0, existing, operands);
+#if INPUTS > 1
+    x.x1 = LOAD4(1, at->in1, offsets->in1, existing, operands);
+#endif
+#if INPUTS > 2
+    x.x2 = LOAD4(2, at->in2, offsets->in2, existing, operands);
+#endif
+    return x;
+}
+
+INLINE void results_store(const struct pointers *at,
+                          const struct offsets4 *offsets, uint existing,
+                          out_vec4_t y)
+{
+    if (EXISTS(0, existing))
+        at->out[offsets->out.s0] = y.s0;
+    if (EXISTS(1, existing))
+        at->out[offsets->out.s1] = y.s1;
+    if (EXISTS(2, existing))
+        at->out[offsets->out.s2] = y.s2;
+    if (EXISTS(3, existing))
+        at->out[offsets->out.s3] = y.s3;
+}
+
+INLINE void elements_compute(const struct pointers *at,
+                             const struct offsets4 *offsets, uint existing,
+                             const struct elementwise_operands *operands)
+{
+    const struct values x = values_load(at, offsets, existing, operands);
+    results_store(at, offsets, existing, results(&x, operands));
+}
+
+/* Returns the index of element 0 if the elements are GROUP_SIZE apart. The
+ * subtraction can wrap around: no element has such a large index. */
+INLINE index_t first_element(uint misalignment)
+{
+    return (index_t)get_group_id(0) * (4 * GROUP_SIZE) + get_local_id(0) -
+           misalignment;
+}
+
+/* ---- contiguous operands ---- */
 
 #if SHAPE == CONTIGUOUS
+/* Moves the pointers by `distance` elements, except to single elements. */
+INLINE void pointers_advance(struct pointers *at, offset_t distance,
+                             const struct elementwise_operands *operands)
+{
+    at->out += distance;
+    at->in0 += IS_BROADCAST(0, operands) ? 0 : distance;
+#if INPUTS > 1
+    at->in1 += IS_BROADCAST(1, operands) ? 0 : distance;
+#endif
+#if INPUTS > 2
+    at->in2 += IS_BROADCAST(2, operands) ? 0 : distance;
+#endif
+}
+
 KERNEL void elementwise_contiguous(__global OUT *out, INPUT_BUFFERS,
                                    const struct contiguous_params p)
 {
+    const struct offsets none = {0, 0, 0, 0};
+    const index_t elements = (index_t)p.elements;
 #if VECTOR
-    index_t i = (index_t)get_global_id(0) * 4;
+    const index_t i = (index_t)get_global_id(0) * 4;
     const uint step = 1;
 #else
-    index_t i = FIRST_ELEMENT;
+    const index_t i = first_element(p.misalignment);
     const uint step = GROUP_SIZE;
 #endif
-    index_t elements = (index_t)p.elements;
-#define POINTER(k)                                                             \
-    __global const CAT(IN, k) * CAT(from, k) =                                 \
-        CAT(in, k) +                                                           \
-        ((long)p.offset[k + 1] + (IS_BROADCAST(k) ? 0 : (offset_t)i));
-    EACH_INPUT(POINTER)
-    __global OUT *to = out + ((long)p.offset[0] + (offset_t)i);
-#define IN_RANGE(j) (i + (j)*step < elements)
-#define ELEMENT(k, j)                                                          \
-    (IS_IMMEDIATE(k) ? IMMEDIATE(k)                                            \
-                     : CAT(from, k)[IS_BROADCAST(k) ? 0 : (j)*step])
-#define TARGET(j) to[(j)*step]
-#define LOAD_AT(k) VEC4(CAT(IN, k)) CAT(x, k) = LOAD_VECTOR(k, CAT(from, k));
-    if (i < elements && IN_RANGE(3)) {
+    struct pointers at = {out, FOR_INPUTS(in0, in1, in2)};
+    pointers_set(&at, &none, &p.operands);
+    pointers_advance(&at, (offset_t)i, &p.operands);
+    const offset4_t steps = (offset_t)step * ZERO_TO_THREE;
+    const struct offsets4 offsets = {
+        steps, IS_BROADCAST(0, &p.operands) ? (offset4_t)(0) : steps,
+        IS_BROADCAST(1, &p.operands) ? (offset4_t)(0) : steps,
+        IS_BROADCAST(2, &p.operands) ? (offset4_t)(0) : steps};
+    if (i < elements && i + 3 * step < elements) {
 #if VECTOR
-        EACH_INPUT(LOAD_AT)
-        RESULTS(y)
-        *(__global VEC4(OUT) *)to = y;
+        const struct values x = values_load_vec4(&at, &p.operands);
+        store_vec4(&at, results(&x, &p.operands));
 #else
-        COMPUTE_VEC4(LOAD_ALWAYS, ALWAYS)
+        elements_compute(&at, &offsets, ALL_EXIST, &p.operands);
 #endif
     } else {
-        COMPUTE_VEC4(LOAD_IN_RANGE, IN_RANGE)
+        elements_compute(&at, &offsets, elements_existing(i, step, elements),
+                         &p.operands);
     }
 }
 #endif
 
-/* Moves the offsets of all operands by `coordinate` elements along an axis. */
-#define STRIDE(k, axis) ((offset_t)p.strides[(k)*MAX_AXES + (axis)])
-#define ADVANCE(at, axis, coordinate)                                          \
-    {                                                                          \
-        offset_t c_ = (offset_t)(coordinate);                                  \
-        at.s0 += c_ * STRIDE(0, axis);                                         \
-        at.s1 += c_ * STRIDE(1, axis);                                         \
-        at.s2 += INPUTS > 1 ? c_ * STRIDE(2, axis) : 0;                        \
-        at.s3 += INPUTS > 2 ? c_ * STRIDE(3, axis) : 0;                        \
+/* ---- operands with any strides ---- */
+
+/* Moves `at` by `coordinate` elements along an axis. strides[axis] is the
+ * stride of the output, strides[MAX_AXES + axis] that of input 0, and so on. */
+INLINE void offsets_move(struct offsets *at, uint axis, long coordinate,
+                         const long *strides)
+{
+    const offset_t c = (offset_t)coordinate;
+    at->out += c * (offset_t)strides[axis];
+    at->in0 += c * (offset_t)strides[MAX_AXES + axis];
+    at->in1 += INPUTS > 1 ? c * (offset_t)strides[2 * MAX_AXES + axis] : 0;
+    at->in2 += INPUTS > 2 ? c * (offset_t)strides[3 * MAX_AXES + axis] : 0;
+}
+
+/* Sets `at` to the offsets of element number `index` in a space of `rank` axes.
+ */
+INLINE void offsets_set(struct offsets *at, index_t index, uint rank,
+                        const struct fast_divmod *space, const long *strides)
+{
+    at->out = at->in0 = at->in1 = at->in2 = 0;
+    REPEAT (axis, MAX_AXES) {
+        if (axis >= rank)
+            continue;
+        long coordinate = (long)index;
+        if (axis + 1 < rank)
+            DIVMOD(index, *space, axis, coordinate);
+        offsets_move(at, axis, coordinate, strides);
     }
-/* Declares `at`, the offsets of all operands for element number `index`. */
-#define OFFSETS(at, index)                                                     \
-    offsets_t at = (offsets_t)(0);                                             \
-    {                                                                          \
-        index_t left_ = (index);                                               \
-        REPEAT (axis_, MAX_AXES) {                                             \
-            if (axis_ >= p.rank)                                               \
-                continue;                                                      \
-            long at_ = (long)left_;                                            \
-            if (axis_ + 1 < p.rank)                                            \
-                DIVMOD(left_, p.space, axis_, at_);                            \
-            ADVANCE(at, axis_, at_)                                            \
-        }                                                                      \
-    }
-#define OFFSETS_UP_TO_3D(at, index)                                            \
-    offsets_t at = (offsets_t)(0);                                             \
-    {                                                                          \
-        index_t left_ = (index);                                               \
-        long inner_, outer_ = 0;                                               \
-        DIVMOD(left_, p.space, 0, inner_);                                     \
-        ADVANCE(at, 0, inner_)                                                 \
-        if (p.rank == 3) {                                                     \
-            DIVMOD(left_, p.space, 1, outer_);                                 \
-            ADVANCE(at, 1, outer_)                                             \
-            ADVANCE(at, 2, left_)                                              \
-        } else {                                                               \
-            ADVANCE(at, 1, left_)                                              \
-        }                                                                      \
-    }
-#define OFFSET_0 s1
-#define OFFSET_1 s2
-#define OFFSET_2 s3
-/* FROM is the address in input k, TO the one in the output, at offsets `at`. */
-#define FROM(k, at) (CAT(in, k) + ((long)p.offset[k + 1] + at.CAT(OFFSET_, k)))
-#define TO(at) (out + ((long)p.offset[0] + at.s0))
+}
 
 #if SHAPE == STRIDED
+#if !INDEX_64BIT
+/* Does the same as offsets_move for four elements. */
+INLINE void offsets4_move(struct offsets4 *at, uint axis, int4 coordinate,
+                          const long *strides)
+{
+    at->out += coordinate * (int)strides[axis];
+    at->in0 += coordinate * (int)strides[MAX_AXES + axis];
+    at->in1 += INPUTS > 1 ? coordinate * (int)strides[2 * MAX_AXES + axis] : 0;
+    at->in2 += INPUTS > 2 ? coordinate * (int)strides[3 * MAX_AXES + axis] : 0;
+}
+
+/* Divides `index` by the extent of an axis and returns the remainder. */
+INLINE int4 divmod4(uint4 *index, const struct fast_divmod *space, uint axis)
+{
+    const uint4 n = *index;
+    *index =
+        (mul_hi(n, (uint4)(space->multiplier[axis])) + n) >> space->shift[axis];
+    return as_int4(n - *index * (uint)space->extent[axis]);
+}
+
+/* Does the same as offsets_set for four elements and a rank of at most 3. */
+INLINE void offsets4_set(struct offsets4 *at, uint4 index, uint rank,
+                         const struct fast_divmod *space, const long *strides)
+{
+    at->out = at->in0 = at->in1 = at->in2 = (int4)(0);
+    offsets4_move(at, 0, divmod4(&index, space, 0), strides);
+    if (rank == 3) {
+        offsets4_move(at, 1, divmod4(&index, space, 1), strides);
+        offsets4_move(at, 2, as_int4(index), strides);
+    } else {
+        offsets4_move(at, 1, as_int4(index), strides);
+    }
+}
+#endif
+
 KERNEL void elementwise_strided(__global OUT *out, INPUT_BUFFERS,
                                 const struct strided_params p)
 {
-#define IN_RANGE(j) (i + (j)*GROUP_SIZE < items)
-#define TARGET(j) *TO(CAT(at, j))
+    const index_t items = (index_t)p.items;
+    struct pointers at = {out, FOR_INPUTS(in0, in1, in2)};
+    struct offsets offsets = {0, 0, 0, 0};
 #if VECTOR
-    index_t item = (index_t)get_global_id(0);
-    if (item >= (index_t)p.items)
+    const index_t item = (index_t)get_global_id(0);
+    if (item >= items)
         return;
-    OFFSETS(at, item)
-#define LOAD_AT(k) VEC4(CAT(IN, k)) CAT(x, k) = LOAD_VECTOR(k, FROM(k, at));
-    EACH_INPUT(LOAD_AT)
-    RESULTS(y)
-    *(__global VEC4(OUT) *)TO(at) = y;
+    offsets_set(&offsets, item, p.rank, &p.space, p.strides);
+    pointers_set(&at, &offsets, &p.operands);
+    const struct values x = values_load_vec4(&at, &p.operands);
+    store_vec4(&at, results(&x, &p.operands));
 #else
-    index_t i = FIRST_ELEMENT, items = (index_t)p.items;
+    const uint step = GROUP_SIZE;
+    const index_t i = first_element(p.misalignment);
+    struct offsets4 four = {0, 0, 0, 0};
 #if !INDEX_64BIT
     if (p.rank <= 3) {
-        OFFSETS_UP_TO_3D(at0, i)
-        OFFSETS_UP_TO_3D(at1, i + GROUP_SIZE)
-        OFFSETS_UP_TO_3D(at2, i + 2 * GROUP_SIZE)
-        OFFSETS_UP_TO_3D(at3, i + 3 * GROUP_SIZE)
-#define ELEMENT(k, j) (IS_IMMEDIATE(k) ? IMMEDIATE(k) : *FROM(k, CAT(at, j)))
-        if (i < items && IN_RANGE(3)) {
-            COMPUTE_VEC4(LOAD_ALWAYS, ALWAYS)
-        } else {
-            COMPUTE_VEC4(LOAD_IN_RANGE, IN_RANGE)
-        }
+        pointers_set(&at, &offsets, &p.operands);
+        offsets4_set(&four, i + step * (uint4)(0, 1, 2, 3), p.rank,
+                     &p.space, p.strides);
+        if (i < items && i + 3 * step < items)
+            elements_compute(&at, &four, ALL_EXIST, &p.operands);
+        else
+            elements_compute(&at, &four, elements_existing(i, step, items),
+                             &p.operands);
         return;
     }
 #endif
+    /* The code for eight axes is long, so elements are computed one by one. The
+     * offsets in `four` are 0: all four values are those of this element. */
     _Pragma("unroll 1") for (uint j = 0; j < 4; ++j)
     {
-        if (!IN_RANGE(j))
+        if (i + j * step >= items)
             continue;
-        OFFSETS(at0, i + j * GROUP_SIZE)
-#define LOAD_SCALAR(k)                                                         \
-    VEC4(CAT(IN, k))                                                           \
-    CAT(x, k) =                                                                \
-        (VEC4(CAT(IN, k)))(IS_IMMEDIATE(k) ? IMMEDIATE(k) : *FROM(k, at0));
-        EACH_INPUT(LOAD_SCALAR)
-        TARGET(0) = APPLY(.s0);
+        struct pointers element = at;
+        offsets_set(&offsets, i + j * step, p.rank, &p.space, p.strides);
+        pointers_set(&element, &offsets, &p.operands);
+        const struct values x =
+            values_load(&element, &four, ALL_EXIST, &p.operands);
+        *element.out = OP(ARGUMENTS(&x, s0, &p.operands));
     }
 #endif
 }
 #endif
 
-#if SHAPE == TRANSPOSED && GROUP_SIZE >= 32 && GROUP_SIZE <= 256
-#define IS_TRANSPOSED(k) (TRANSPOSED_INPUTS >> (k)&1u)
-#define COLUMN_STRIDE(k) ((offset_t)p.column_strides[k])
-#define ROW_STRIDE(k) ((offset_t)p.row_strides[k])
-/* Address of element (column, row): AT in input k, TO_AT in the output. */
-#define AT(k, column, row)                                                     \
-    (FROM(k, base) + ((offset_t)(column)*COLUMN_STRIDE(k + 1) +                \
-                      (offset_t)(row)*ROW_STRIDE(k + 1)))
-#define TO_AT(column, row)                                                     \
-    (TO(base) +                                                                \
-     ((offset_t)(column)*COLUMN_STRIDE(0) + (offset_t)(row)*ROW_STRIDE(0)))
+/* ---- inputs that are contiguous along another axis than the output ---- */
 
+#if SHAPE == TRANSPOSED && GROUP_SIZE >= 32 && GROUP_SIZE <= 256
+/* Side of a tile, in elements. If VECTOR is 1 and one input is transposed, 64
+ * is faster than 32. */
+#if VECTOR && (TRANSPOSED_INPUTS & (TRANSPOSED_INPUTS - 1)) == 0
+#define TILE 64u
+#else
+#define TILE 32u
+#endif
+#define IS_TRANSPOSED(k) ((TRANSPOSED_INPUTS >> (k)&1u) != 0)
+/* Only the tiles of transposed inputs are used. The others have one row,
+ * because OpenCL C has no empty arrays. */
+#define TILE_ROWS(k) (IS_TRANSPOSED(k) ? TILE : 1)
+
+/* If input k is transposed, stores the vector x in its tile. The next element
+ * of x belongs row_step rows and column_step columns further in the tile. */
+#define TILE_STORE(k, tile, row, row_step, column, column_step, x)             \
+    if (IS_TRANSPOSED(k)) {                                                    \
+        const VEC4(CAT(IN, k)) x_ = (x);                                       \
+        (tile)[row][column] = x_.s0;                                           \
+        (tile)[(row) + (row_step)][(column) + (column_step)] = x_.s1;          \
+        (tile)[(row) + 2 * (row_step)][(column) + 2 * (column_step)] = x_.s2;  \
+        (tile)[(row) + 3 * (row_step)][(column) + 3 * (column_step)] = x_.s3;  \
+    }
+/* Four elements of input k's tile, or `other` if input k is not transposed. */
+#define TILE_ELEMENT(k, tile, row, column)                                     \
+    (tile)[IS_TRANSPOSED(k) ? (row) : 0][column]
+#define TILE_LOAD(k, tile, row, row_step, column, column_step, other)          \
+    (IS_TRANSPOSED(k)                                                          \
+         ? (VEC4(CAT(IN, k)))(TILE_ELEMENT(k, tile, row, column),              \
+                              TILE_ELEMENT(k, tile, (row) + (row_step),        \
+                                           (column) + (column_step)),          \
+                              TILE_ELEMENT(k, tile, (row) + 2 * (row_step),    \
+                                           (column) + 2 * (column_step)),      \
+                              TILE_ELEMENT(k, tile, (row) + 3 * (row_step),    \
+                                           (column) + 3 * (column_step)))      \
+         : (other))
+/* The vector of input k at `from` if it exists, else zeros. */
+#define LOAD_VEC4_IF(exists, k, from)                                          \
+    ((exists) ? *(__global const VEC4(CAT(IN, k)) *)(from)                     \
+              : (VEC4(CAT(IN, k)))(0))
+
+/* Moves pointers from the start of the buffers to an element of the plane that
+ * begins at `plane`. */
+INLINE void pointers_to_plane(struct pointers *at, const struct offsets *plane,
+                              index_t column, index_t row,
+                              const struct transposed_params *p)
+{
+    const offset_t x = (offset_t)column, y = (offset_t)row;
+    struct offsets offsets = *plane;
+    offsets.out +=
+        x * (offset_t)p->column_strides[0] + y * (offset_t)p->row_strides[0];
+    offsets.in0 +=
+        x * (offset_t)p->column_strides[1] + y * (offset_t)p->row_strides[1];
+    offsets.in1 +=
+        x * (offset_t)p->column_strides[2] + y * (offset_t)p->row_strides[2];
+    offsets.in2 +=
+        x * (offset_t)p->column_strides[3] + y * (offset_t)p->row_strides[3];
+    pointers_set(at, &offsets, &p->operands);
+}
+
+/* Returns the offsets of four elements, whose distance is `step` elements along
+ * the axis with these strides, from the first of them. */
+INLINE struct offsets4 offsets_along(const long *strides, uint step)
+{
+    struct offsets4 offsets;
+    offsets.out = (offset_t)step * (offset_t)strides[0] * ZERO_TO_THREE;
+    offsets.in0 = (offset_t)step * (offset_t)strides[1] * ZERO_TO_THREE;
+    offsets.in1 = (offset_t)step * (offset_t)strides[2] * ZERO_TO_THREE;
+    offsets.in2 = (offset_t)step * (offset_t)strides[3] * ZERO_TO_THREE;
+    return offsets;
+}
+
+#if VECTOR
 KERNEL void elementwise_transposed(__global OUT *out, INPUT_BUFFERS,
                                    const struct transposed_params p)
 {
-/* The tile of a transposed input, in local memory: tile[row][column]. */
-#define DECLARE(k)                                                             \
-    __local CAT(IN, k) CAT(tile, k)[IS_TRANSPOSED(k) ? TILE : 1][TILE + 1];
-    EACH_INPUT(DECLARE)
-    TILE_POSITION(p.tiles_per_row, p.tiles_per_plane, TILE, TILE)
-    index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
-    OFFSETS(base, plane)
-#if VECTOR
+    __local IN0 tile0[TILE_ROWS(0)][TILE + 1];
+#if INPUTS > 1
+    __local IN1 tile1[TILE_ROWS(1)][TILE + 1];
+#endif
+#if INPUTS > 2
+    __local IN2 tile2[TILE_ROWS(2)][TILE + 1];
+#endif
+    const struct pointers buffers = {out, FOR_INPUTS(in0, in1, in2)};
+    const index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
+    /* The plane, column and row of the first element of the tile. */
+    const struct tile_position tile =
+        tile_position(p.tiles_per_row, p.tiles_per_plane, TILE, TILE);
+    struct offsets plane;
+    offsets_set(&plane, tile.plane, p.rank, &p.space, p.strides);
+    /* The work-item's vectors in the tile begin in row or column x. They are in
+     * every (GROUP_SIZE / side)th row or column from y on. */
     const uint side = TILE / 4;
-    uint x = get_local_id(0) % side * 4, y = get_local_id(0) / side;
-#define FILL_TILE(k)                                                           \
-    if (IS_TRANSPOSED(k))                                                      \
-        _Pragma("unroll") for (uint pass = 0; pass < TILE;                     \
-                               pass += GROUP_SIZE / side)                      \
-        {                                                                      \
-            uint j = pass + y;                                                 \
-            VEC4(CAT(IN, k)) v = (VEC4(CAT(IN, k)))(0);                        \
-            if (column + j < columns && row + x < rows)                        \
-                v = *(__global const VEC4(CAT(IN, k)) *)AT(k, column + j,      \
-                                                           row + x);           \
-            CAT(tile, k)[x][j] = v.s0;                                         \
-            CAT(tile, k)[x + 1][j] = v.s1;                                     \
-            CAT(tile, k)[x + 2][j] = v.s2;                                     \
-            CAT(tile, k)[x + 3][j] = v.s3;                                     \
-        }
-    EACH_INPUT(FILL_TILE)
-    barrier(CLK_LOCAL_MEM_FENCE);
-#define LOAD_TILE(k)                                                           \
-    __local const CAT(IN, k) * CAT(line, k) =                                  \
-        CAT(tile, k)[IS_TRANSPOSED(k) ? j : 0] + x;                            \
-    VEC4(CAT(IN, k))                                                           \
-    CAT(x, k) = IS_TRANSPOSED(k)                                               \
-                    ? (VEC4(CAT(IN, k)))(CAT(line, k)[0], CAT(line, k)[1],     \
-                                         CAT(line, k)[2], CAT(line, k)[3])     \
-                    : LOAD_VECTOR(k, AT(k, column + x, row + j));
+    const uint x = get_local_id(0) % side * 4, y = get_local_id(0) / side;
     _Pragma("unroll") for (uint pass = 0; pass < TILE;
                            pass += GROUP_SIZE / side)
     {
-        uint j = pass + y;
-        if (column + x >= columns || row + j >= rows)
-            continue;
-        EACH_INPUT(LOAD_TILE)
-        RESULTS(z)
-        *(__global VEC4(OUT) *)TO_AT(column + x, row + j) = z;
-    }
-#else
-    bool is_complete = column + TILE <= columns && row + TILE <= rows;
-    const uint step = GROUP_SIZE / TILE;
-    uint x = get_local_id(0) % TILE, first = get_local_id(0) / TILE, y = first;
-#define IN_RANGE(j) (row + x < rows && column + y + (j)*step < columns)
-#define ELEMENT(k, j) *AT(k, column + y + (j)*step, row + x)
-#define FILL_VEC4(k, LOAD)                                                     \
-    {                                                                          \
-        LOAD(k)                                                                \
-        CAT(tile, k)[x][y] = CAT(x, k).s0;                                     \
-        CAT(tile, k)[x][y + step] = CAT(x, k).s1;                              \
-        CAT(tile, k)[x][y + 2 * step] = CAT(x, k).s2;                          \
-        CAT(tile, k)[x][y + 3 * step] = CAT(x, k).s3;                          \
-    }
-#define FILL_TILE(k)                                                           \
-    if (IS_TRANSPOSED(k))                                                      \
-        for (y = first; y < TILE; y += 4 * step) {                             \
-            if (is_complete)                                                   \
-                FILL_VEC4(k, LOAD_ALWAYS)                                      \
-            else                                                               \
-                FILL_VEC4(k, LOAD_IN_RANGE)                                    \
-        }
-    EACH_INPUT(FILL_TILE)
-#undef IN_RANGE
-#undef ELEMENT
-    barrier(CLK_LOCAL_MEM_FENCE);
-#define IN_RANGE(j) (column + x < columns && row + y + (j)*step < rows)
-#define ELEMENT(k, j)                                                          \
-    (IS_IMMEDIATE(k)    ? IMMEDIATE(k)                                         \
-     : IS_TRANSPOSED(k) ? CAT(tile, k)[IS_TRANSPOSED(k) ? y + (j)*step : 0][x] \
-                        : *AT(k, column + x, row + y + (j)*step))
-#define TARGET(j) *TO_AT(column + x, row + y + (j)*step)
-    for (y = first; y < TILE; y += 4 * step) {
-        if (is_complete) {
-            COMPUTE_VEC4(LOAD_ALWAYS, ALWAYS)
-        } else {
-            COMPUTE_VEC4(LOAD_IN_RANGE, IN_RANGE)
-        }
-    }
+        const index_t column = tile.column + (pass + y), row = tile.row + x;
+        const bool exists = column < columns && row < rows;
+        struct pointers at = buffers;
+        pointers_to_plane(&at, &plane, column, row, &p);
+        TILE_STORE(0, tile0, x, 1, pass + y, 0, LOAD_VEC4_IF(exists, 0, at.in0))
+#if INPUTS > 1
+        TILE_STORE(1, tile1, x, 1, pass + y, 0, LOAD_VEC4_IF(exists, 1, at.in1))
 #endif
+#if INPUTS > 2
+        TILE_STORE(2, tile2, x, 1, pass + y, 0, LOAD_VEC4_IF(exists, 2, at.in2))
+#endif
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    _Pragma("unroll") for (uint pass = 0; pass < TILE;
+                           pass += GROUP_SIZE / side)
+    {
+        const index_t column = tile.column + x, row = tile.row + (pass + y);
+        if (column >= columns || row >= rows)
+            continue;
+        struct pointers at = buffers;
+        pointers_to_plane(&at, &plane, column, row, &p);
+        struct values v;
+        v.x0 = TILE_LOAD(0, tile0, pass + y, 0, x, 1,
+                         LOAD_VEC4(0, at.in0, &p.operands));
+#if INPUTS > 1
+        v.x1 = TILE_LOAD(1, tile1, pass + y, 0, x, 1,
+                         LOAD_VEC4(1, at.in1, &p.operands));
+#endif
+#if INPUTS > 2
+        v.x2 = TILE_LOAD(2, tile2, pass + y, 0, x, 1,
+                         LOAD_VEC4(2, at.in2, &p.operands));
+#endif
+        store_vec4(&at, results(&v, &p.operands));
+    }
 }
+#else
+KERNEL void elementwise_transposed(__global OUT *out, INPUT_BUFFERS,
+                                   const struct transposed_params p)
+{
+    __local IN0 tile0[TILE_ROWS(0)][TILE + 1];
+#if INPUTS > 1
+    __local IN1 tile1[TILE_ROWS(1)][TILE + 1];
+#endif
+#if INPUTS > 2
+    __local IN2 tile2[TILE_ROWS(2)][TILE + 1];
+#endif
+    const struct pointers buffers = {out, FOR_INPUTS(in0, in1, in2)};
+    const index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
+    /* The plane, column and row of the first element of the tile. */
+    const struct tile_position tile =
+        tile_position(p.tiles_per_row, p.tiles_per_plane, TILE, TILE);
+    struct offsets plane;
+    offsets_set(&plane, tile.plane, p.rank, &p.space, p.strides);
+    const bool is_complete =
+        tile.column + TILE <= columns && tile.row + TILE <= rows;
+    const uint step = GROUP_SIZE / TILE;
+    const uint x = get_local_id(0) % TILE, first = get_local_id(0) / TILE;
+    const struct offsets4 along_row = offsets_along(p.column_strides, step),
+                          along_column = offsets_along(p.row_strides, step);
+    for (uint y = first; y < TILE; y += 4 * step) {
+        const index_t column = tile.column + y, row = tile.row + x;
+        struct pointers at = buffers;
+        pointers_to_plane(&at, &plane, column, row, &p);
+        const uint existing =
+            row < rows ? elements_existing(column, step, columns) : 0;
+        /* The values of inputs that are not transposed are not used. */
+        const struct values v =
+            is_complete ? values_load(&at, &along_row, ALL_EXIST, &p.operands)
+                        : values_load(&at, &along_row, existing, &p.operands);
+        TILE_STORE(0, tile0, x, 0, y, step, v.x0)
+#if INPUTS > 1
+        TILE_STORE(1, tile1, x, 0, y, step, v.x1)
+#endif
+#if INPUTS > 2
+        TILE_STORE(2, tile2, x, 0, y, step, v.x2)
+#endif
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint y = first; y < TILE; y += 4 * step) {
+        const index_t column = tile.column + x, row = tile.row + y;
+        struct pointers at = buffers;
+        pointers_to_plane(&at, &plane, column, row, &p);
+        const uint existing =
+            column < columns ? elements_existing(row, step, rows) : 0;
+        struct values v =
+            is_complete
+                ? values_load(&at, &along_column, ALL_EXIST, &p.operands)
+                : values_load(&at, &along_column, existing, &p.operands);
+        v.x0 = TILE_LOAD(0, tile0, y, step, x, 0, v.x0);
+#if INPUTS > 1
+        v.x1 = TILE_LOAD(1, tile1, y, step, x, 0, v.x1);
+#endif
+#if INPUTS > 2
+        v.x2 = TILE_LOAD(2, tile2, y, step, x, 0, v.x2);
+#endif
+        if (is_complete)
+            results_store(&at, &along_column, ALL_EXIST,
+                          results(&v, &p.operands));
+        else
+            results_store(&at, &along_column, existing,
+                          results(&v, &p.operands));
+    }
+}
+#endif
 #endif
 
 #endif

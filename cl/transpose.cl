@@ -223,7 +223,10 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
     __local uint tile[TILE_ELEMENTS];
     if ((index_t)get_group_id(0) >= (index_t)p.groups)
         return;
-    TILE_POSITION(p.tiles_per_row, p.tiles_per_plane, COLUMNS, ROWS)
+    const struct tile_position first_element =
+        tile_position(p.tiles_per_row, p.tiles_per_plane, COLUMNS, ROWS);
+    const index_t plane = first_element.plane, column = first_element.column,
+                  row = first_element.row;
     index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
     offset_t to_pitch = (offset_t)p.target_pitch;
     offset_t from_pitch = (offset_t)p.source_pitch;
@@ -299,7 +302,10 @@ KERNEL void transpose_tiled(__global BITS *target, __global const BITS *source,
 #endif
     if ((index_t)get_group_id(0) >= (index_t)p.groups)
         return;
-    TILE_POSITION(p.tiles_per_row, p.tiles_per_plane, COLUMNS, ROWS)
+    const struct tile_position first_element =
+        tile_position(p.tiles_per_row, p.tiles_per_plane, COLUMNS, ROWS);
+    const index_t plane = first_element.plane, column = first_element.column,
+                  row = first_element.row;
     index_t columns = (index_t)p.columns, rows = (index_t)p.rows;
     offset_t to_pitch = (offset_t)p.target_pitch;
     offset_t from_pitch = (offset_t)p.source_pitch;

@@ -128,17 +128,31 @@ static inline uint fast_divide(uint n, uint multiplier, uint shift)
         }                                                                      \
     } while (0)
 
-/* Declares `plane`, `column` and `row` of the first element in this
- * work-group's tile. A tile count of 0 (no tiles) is raised to 1, because a
- * compiler may hoist the division, and CPUs trap on a division by 0. */
-#define TILE_POSITION(tiles_per_row, tiles_per_plane, tile_columns, tile_rows) \
-    index_t row_tiles_ = (index_t)max(tiles_per_row, (ulong)1);                \
-    index_t tiles_ = (index_t)max(tiles_per_plane, (ulong)1);                  \
-    index_t plane = (index_t)get_group_id(0) / tiles_;                         \
-    index_t within_ = (index_t)get_group_id(0) - plane * tiles_;               \
-    index_t tile_row_ = within_ / row_tiles_;                                  \
-    index_t column = (within_ - tile_row_ * row_tiles_) * (tile_columns);      \
-    index_t row = tile_row_ * (tile_rows);
+/* The plane, and the first column and row in this plane, of a work-group's
+ * tile. */
+struct tile_position {
+    index_t plane, column, row;
+};
+
+/* Tiles are numbered row by row in each plane. A tile count of 0 (no tiles) is
+ * raised to 1, because a compiler may hoist the division, and CPUs trap on a
+ * division by 0. */
+static inline struct tile_position tile_position(ulong tiles_per_row,
+                                                 ulong tiles_per_plane,
+                                                 uint tile_columns,
+                                                 uint tile_rows)
+{
+    const index_t per_row = (index_t)max(tiles_per_row, (ulong)1);
+    const index_t per_plane = (index_t)max(tiles_per_plane, (ulong)1);
+    const index_t tile = (index_t)get_group_id(0);
+    struct tile_position at;
+    at.plane = tile / per_plane;
+    const index_t in_plane = tile - at.plane * per_plane;
+    const index_t tile_row = in_plane / per_row;
+    at.column = (in_plane - tile_row * per_row) * tile_columns;
+    at.row = tile_row * tile_rows;
+    return at;
+}
 
 /* Tells NVIDIA's compiler that `x` is rarely true. Other compilers get no hint,
  * because a hint makes PoCL 3.1 lose values that are live across barriers. */

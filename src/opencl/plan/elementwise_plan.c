@@ -222,23 +222,23 @@ static struct kernel_key key_of(const struct op_request *request,
     return key;
 }
 
-/* Adds the operands' buffers to the step.  The offset of operand i is element i
- * of an array at position `at` of the parameters.  Sets `value` and returns a
- * mask as values_fill() does. */
-static uint32_t operands_fill(struct kernel_step *step,
-                              const struct op_request *request, uint64_t *value,
-                              uint32_t at)
+/* Adds the operands' buffers to the step, and fills the parameters that all
+ * kernels begin with. */
+static void operands_fill(struct kernel_step *step,
+                          const struct op_request *request, uint32_t broadcast)
 {
+    struct elementwise_operands *out =
+        (struct elementwise_operands *)step->params;
     uint32_t positions[TANDEM_MAX_OPERANDS + 1];
     for (uint32_t i = 0; i <= request->input_count; i++) {
-        uint64_t offset = operand(request, i) != NULL
-                              ? element_offset(operand(request, i))
-                              : 0;
-        positions[i] = at + i * (uint32_t)sizeof(offset);
-        memcpy(step->params + positions[i], &offset, sizeof(offset));
+        const struct tandem_tensor_desc *tensor = operand(request, i);
+        out->offset[i] = tensor != NULL ? element_offset(tensor) : 0;
+        positions[i] = AT(elementwise_operands, offset) +
+                       i * (uint32_t)sizeof(out->offset[i]);
     }
     step_add_operands(step, request, positions);
-    return values_fill(value, request);
+    out->immediate = values_fill(out->value, request);
+    out->broadcast = broadcast;
 }
 
 /* Sets the parameter at position `at` to the position of the output's first
@@ -276,9 +276,7 @@ static void plan_contiguous(struct launch_plan *plan,
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct contiguous_params *out = (struct contiguous_params *)step->params;
     out->elements = (uint64_t)elements;
-    out->immediate = operands_fill(step, request, out->value,
-                                   AT(contiguous_params, offset[0]));
-    out->broadcast = broadcast;
+    operands_fill(step, request, broadcast);
     if (vec4)
         step_set_items(step, div_ceil(out->elements, 4));
     else
@@ -386,9 +384,7 @@ static void plan_transposed(struct launch_plan *plan,
     key.transposed_inputs = (uint8_t)inputs;
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct transposed_params *out = (struct transposed_params *)step->params;
-    out->immediate = operands_fill(step, request, out->value,
-                                   AT(transposed_params, offset[0]));
-    out->broadcast = broadcast;
+    operands_fill(step, request, broadcast);
     transposed_fill(out, space, axis, vec4 ? vec4_side : TILE_SIDE);
     step->groups = out->tiles_per_plane * (uint64_t)space->elements;
 }
@@ -411,9 +407,7 @@ void plan_strided(struct launch_plan *plan, const struct op_request *request,
                                    needs_64bit_offset(space), vec4);
     struct kernel_step *step = plan_add_step(plan, &key, NULL);
     struct strided_params *out = (struct strided_params *)step->params;
-    out->immediate =
-        operands_fill(step, request, out->value, AT(strided_params, offset[0]));
-    out->broadcast = broadcast;
+    operands_fill(step, request, broadcast);
     bool fills_lines = !vec4 && space_contiguous(space, 0);
     if (vec4)
         space_to_vec4(space);

@@ -390,9 +390,9 @@ TEST(launches_patch_what_depends_on_addresses)
     at[SLOT_INPUT] = (struct slot_address){20, 8};
     params_of(here, &plan, &operators[0], 3, 7, zero);
     params_of(there, &plan, &operators[0], 3, 7, at);
-    ck_assert_uint_eq(relu[0]->offset[0], 0);
-    ck_assert_uint_eq(relu[1]->offset[0], 13);
-    ck_assert_uint_eq(relu[1]->offset[1], 5);
+    ck_assert_uint_eq(relu[0]->operands.offset[0], 0);
+    ck_assert_uint_eq(relu[1]->operands.offset[0], 13);
+    ck_assert_uint_eq(relu[1]->operands.offset[1], 5);
     ck_assert_uint_eq(relu[0]->misalignment, 0);
     ck_assert_uint_eq(relu[1]->misalignment, 13);
     /* The work-items of the plan suffice for each misalignment. */
