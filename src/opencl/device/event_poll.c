@@ -84,60 +84,81 @@ cl_int poll_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
 /* Maximum time between two queries, in case the driver makes no callback. */
 #define MAX_CALLBACK_NS 100000000u
 
-/* All waits share this state. A callback can therefore run after its wait has
- * ended, and it wakes all waiting threads, which query their events again. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t called_back;
-static _Atomic uint64_t callback_count;
+/* Number of wake-up slots, a power of two.  Waits for different events rarely
+ * share a slot. */
+#define SLOT_COUNT 64u
 
-static void called_back_init(void)
+/* A callback wakes the threads that wait in a slot, and these query their
+ * events again.  Slots are never freed, because a callback can run after its
+ * wait has ended. */
+static struct wake_slot {
+    pthread_mutex_t mutex;
+    pthread_cond_t called_back;
+    _Atomic uint64_t count; /* number of callbacks */
+} slots[SLOT_COUNT];
+
+static void slots_init(void)
 {
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&called_back, &clock);
+    for (uint32_t i = 0; i < SLOT_COUNT; i++) {
+        pthread_mutex_init(&slots[i].mutex, NULL);
+        pthread_cond_init(&slots[i].called_back, &clock);
+    }
     pthread_condattr_destroy(&clock);
 }
 
-static void CL_CALLBACK wake_waits(cl_event event, cl_int state, void *user)
+static struct wake_slot *slot_find(cl_event event)
 {
-    (void)event, (void)state, (void)user;
-    pthread_mutex_lock(&mutex);
-    atomic_fetch_add(&callback_count, 1);
-    pthread_cond_broadcast(&called_back);
-    pthread_mutex_unlock(&mutex);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, slots_init);
+    /* Fibonacci hashing: the upper bits of the product depend on all bits. */
+    return &slots[((uintptr_t)event * UINT64_C(0x9e3779b97f4a7c15) >> 32) %
+                  SLOT_COUNT];
 }
 
-/* Sleeps until limit_ns have passed or callback_count differs from `count`. */
-static void sleep_until_callback(uint64_t count, uint64_t limit_ns)
+static void CL_CALLBACK slot_wake(cl_event event, cl_int state, void *user)
+{
+    struct wake_slot *slot = user;
+    (void)event, (void)state;
+    pthread_mutex_lock(&slot->mutex);
+    atomic_fetch_add(&slot->count, 1);
+    pthread_cond_broadcast(&slot->called_back);
+    pthread_mutex_unlock(&slot->mutex);
+}
+
+/* Sleeps until limit_ns have passed or slot->count differs from `count`. */
+static void slot_sleep(struct wake_slot *slot, uint64_t count,
+                       uint64_t limit_ns)
 {
     const uint64_t until_ns = monotonic_ns() + limit_ns;
     const struct timespec until = {(time_t)(until_ns / 1000000000u),
                                    (long)(until_ns % 1000000000u)};
-    pthread_mutex_lock(&mutex);
-    while (atomic_load(&callback_count) == count &&
-           pthread_cond_timedwait(&called_back, &mutex, &until) == 0)
+    pthread_mutex_lock(&slot->mutex);
+    while (atomic_load(&slot->count) == count &&
+           pthread_cond_timedwait(&slot->called_back, &slot->mutex, &until) ==
+               0)
         continue;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&slot->mutex);
 }
 
 cl_int sleep_until_event(cl_event event, uint64_t limit_ns, cl_int *out_state)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const uint64_t start_ns = monotonic_ns();
     uint64_t spent_ns = 0;
     cl_int code = poll_event(event, 0, out_state);
     if (code != CL_SUCCESS || *out_state <= CL_COMPLETE || limit_ns == 0)
         return code;
-    pthread_once(&once, called_back_init);
-    uint64_t count = atomic_load(&callback_count);
-    if (clSetEventCallback(event, CL_COMPLETE, wake_waits, NULL) != CL_SUCCESS)
+    struct wake_slot *slot = slot_find(event);
+    uint64_t count = atomic_load(&slot->count);
+    if (clSetEventCallback(event, CL_COMPLETE, slot_wake, slot) != CL_SUCCESS)
         return poll_event(event, limit_ns, out_state);
     while (spent_ns < limit_ns) {
         const uint64_t left_ns = limit_ns - spent_ns;
-        sleep_until_callback(
-            count, left_ns < MAX_CALLBACK_NS ? left_ns : MAX_CALLBACK_NS);
-        count = atomic_load(&callback_count);
+        slot_sleep(slot, count,
+                   left_ns < MAX_CALLBACK_NS ? left_ns : MAX_CALLBACK_NS);
+        count = atomic_load(&slot->count);
         code = event_get_state(event, out_state);
         if (code != CL_SUCCESS || *out_state <= CL_COMPLETE)
             break;

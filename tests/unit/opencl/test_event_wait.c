@@ -34,6 +34,7 @@
 
 static uint64_t wall_ns, busy_ns; /* The simulated clocks. */
 static uint64_t end_ns;           /* When the work completes. */
+static cl_event work_event;       /* The event of the work. */
 static cl_int end_state;          /* The final state of the work. */
 static cl_int query_code;         /* The return value of each query. */
 /* Delay of the callback after the work completes; 0 means no callback. */
@@ -44,6 +45,7 @@ static long slack, slack_asleep;
 static char call_failed[64];
 
 static void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
+static void *notify_user;
 
 static struct platform_device hardware;
 static struct tandem_device device;
@@ -112,10 +114,10 @@ cl_int CL_API_CALL clSetEventCallback(
 {
     (void)event;
     ck_assert_int_eq(state, CL_COMPLETE);
-    ck_assert_ptr_null(user);
     if (callback_delay_ns == 0)
         return CL_OUT_OF_RESOURCES;
     notify = callback;
+    notify_user = user;
     return CL_SUCCESS;
 }
 
@@ -135,7 +137,7 @@ int pthread_cond_timedwait(pthread_cond_t *woken, pthread_mutex_t *mutex,
     }
     wall_ns = end_ns + callback_delay_ns;
     pthread_mutex_unlock(mutex);
-    notify(NULL, end_state, NULL);
+    notify(NULL, end_state, notify_user);
     pthread_mutex_lock(mutex);
     return 0;
 }
@@ -163,6 +165,7 @@ static void set_up(void)
     callback_delay_ns = 0;
     slack = 50000;
     notify = NULL;
+    work_event = NULL;
     call_failed[0] = '\0';
 }
 
@@ -176,7 +179,8 @@ static enum tandem_status wait_for(uint64_t work_ns, uint64_t timeout_ns,
     end_ns = work_ns == UINT64_MAX ? UINT64_MAX : wall_ns + work_ns;
     queries = naps = yields = sleeps = 0;
     slack_asleep = 0;
-    enum tandem_status status = wait_event(&device, NULL, timeout_ns, out_code);
+    enum tandem_status status =
+        wait_event(&device, work_event, timeout_ns, out_code);
     wait_ns = wall_ns - start_ns;
     cpu_ns = busy_ns - busy_start_ns;
     return status;
@@ -269,10 +273,31 @@ TEST(a_missing_callback_delays_a_wait_by_a_tenth_of_a_second)
     callback_delay_ns = 10 * S;
     wait_expect_ok(S, TANDEM_TIMEOUT_INFINITE);
     ck_assert_uint_le(wait_ns, S + 110 * MS);
-    notify(NULL, CL_COMPLETE, NULL);
+    notify(NULL, CL_COMPLETE, notify_user);
     callback_delay_ns = 10 * US;
     wait_expect_ok(10 * MS, S);
     ck_assert_uint_le(wait_ns, 10 * MS + callback_delay_ns + QUERY_NS);
+}
+
+/* A callback wakes few threads that wait for other events. */
+TEST(waits_for_different_events_have_different_wake_slots)
+{
+    const void *slots[32];
+    uint32_t different = 0;
+
+    hardware.info.kind = TANDEM_DEVICE_CPU;
+    callback_delay_ns = 10 * US;
+    for (uintptr_t i = 0; i < 32; i++) {
+        bool seen = false;
+
+        work_event = (cl_event)(UINT64_C(0x7f0012345000) + 0x180 * i);
+        wait_expect_ok(US * 100, S);
+        slots[i] = notify_user;
+        for (uintptr_t j = 0; j < i; j++)
+            seen |= slots[j] == slots[i];
+        different += !seen;
+    }
+    ck_assert_uint_ge(different, 20);
 }
 
 TEST(without_callbacks_waits_for_cpu_devices_poll)
