@@ -331,8 +331,8 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   test.gemm_kernel       OpenCL: "clblast" or a GEMM kernel, and optionally
  *                          the number of splits of k, and of split tiles:
  *                          "simt-64x64", "simt-64x64:3:2" (docs/kernels.md)
- *   test.transfer_path     OpenCL: path of large transfers: "direct", "ring",
- *                          "mapped" or "staged" (docs/kernels.md)
+ *   test.transfer_path     OpenCL: path of all transfers: "driver" or "ring"
+ *                          (docs/kernels.md)
  *   test.force_program_cache  "1": use cache_dir even if the driver caches
  */
 struct tandem_open_options {

@@ -23,6 +23,7 @@
 #include "opencl/program/program_cache.h"
 #include "opencl/queue/event.h"
 #include "opencl/queue/stream_lifecycle.h"
+#include "opencl/transfer/transfer_path.h"
 
 /* Default value of the option blocking_timeout_ms of device_open. */
 #define DEFAULT_BLOCKING_TIMEOUT_MS 300000u
@@ -215,9 +216,9 @@ static enum tandem_status option_parse(struct tandem_device *device,
     if (strcmp(key, "test.compile_lock_timeout_ms") == 0)
         device->cache.compile_lock_timeout_ms = (uint32_t)atoi(value);
     if (strcmp(key, "test.transfer_path") == 0 &&
-        !bulk_transfer_force_path(&device->bulk_transfer, value))
+        !transfer_path_force(device, value))
         return argument_error("open: test.transfer_path is \"%.40s\"; expected "
-                              "direct, ring, mapped or staged",
+                              "driver or ring",
                               value);
     if (strcmp(key, "test.gemm_kernel") == 0 &&
         !gemm_selector_force(&device->gemm_selector, value))
@@ -351,7 +352,6 @@ enum tandem_status device_open(uint32_t index,
     device->hardware = hardware;
     device->has_device_scope_visibility = hardware->has_device_scope_visibility;
     program_cache_init(&device->cache);
-    device->bulk_transfer.forced_path = -1;
     device->pool.pack_cache_limit_bytes =
         hardware->info.memory_bytes / PACK_CACHE_MEMORY_DIVISOR;
     gemm_selector_init(&device->gemm_selector, hardware);
@@ -372,7 +372,8 @@ enum tandem_status device_open(uint32_t index,
     device->id = device_id_new();
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, values.memory_limit_bytes);
-    bulk_transfer_start(&device->bulk_transfer, values.thread_count);
+    pthread_mutex_init(&device->copy_mutex, NULL);
+    copy_threads_start(&device->copy_threads, values.thread_count);
     /* The device memory of compile processes cannot be limited. */
     compile_pool_init(
         device, values.memory_limit_bytes == 0 ? values.compile_processes : 0,
@@ -410,7 +411,8 @@ void device_close(struct tandem_device *device)
     build_threads_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
-    bulk_transfer_finish(&device->bulk_transfer);
+    copy_threads_finish(&device->copy_threads);
+    pthread_mutex_destroy(&device->copy_mutex);
     uint64_t limit_ns = device_timeout_ns(device);
     if (atomic_load(&device->lost) && limit_ns > HEALTH_CHECK_TIMEOUT_NS)
         limit_ns = HEALTH_CHECK_TIMEOUT_NS;

@@ -18,8 +18,8 @@
 #include "opencl/program/kernel_variants.h"
 #include "opencl/program/nvidia/sm90a_self_test_result.h"
 #include "opencl/program/program_cache.h"
-#include "opencl/queue/upload_staging.h"
-#include "opencl/transfer/bulk_transfer.h"
+#include "opencl/queue/pinned_ring.h"
+#include "opencl/transfer/copy_threads.h"
 
 struct platform_device;
 
@@ -39,14 +39,16 @@ struct tandem_device {
     /* Time limit for builds, and for waits in calls that have no timeout
      * parameter.  0 means no limit. */
     uint64_t blocking_timeout_ns;
-    atomic_int shares_memory; /* result of the import test (enum coherence) */
+    atomic_int shares_memory; /* result of the import test (host_import.c) */
     bool has_device_scope_visibility; /* see op_request in plan/plan.h */
     pthread_mutex_t mutex;            /* guards the next three members */
     struct tandem_stream *streams;
     uint64_t next_stream_id;
     struct deferred_release *deferred; /* see deferred_release.c */
     struct pool pool;
-    struct bulk_transfer bulk_transfer;
+    pthread_mutex_t copy_mutex; /* held while a transfer uses copy_threads */
+    struct copy_threads copy_threads;
+    uint32_t forced_transfer_path; /* enum transfer_path */
     struct programs programs;
     struct gemm_selector gemm_selector;
     atomic_bool attention_mma_failed; /* the driver cannot run the kernel */
@@ -122,9 +124,7 @@ struct tandem_stream {
     struct stream_kernel *kernels;  /* hash table of the stream's kernels */
     uint32_t kernel_slots, kernel_count;
     struct clblast_temp_size_entry clblast_temp_sizes[CLBLAST_TEMP_SIZE_COUNT];
-    struct staging staging;
-    void *readback; /* pinned memory for small downloads; see transfer.c */
-    bool readback_failed; /* allocating `readback` has failed; no retry */
+    struct pinned_ring ring;                /* memory for transfers */
     struct tandem_buffer *arrival_counters; /* NULL before first use */
     atomic_bool arrival_counters_are_zero;
     struct tandem_stream *next, **link; /* guarded by device.mutex */

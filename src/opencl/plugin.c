@@ -175,11 +175,9 @@ static enum tandem_status entry_trim(struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     pool_trim(device, keep_bytes);
-    /* Staging memory is host memory, which keep_bytes does not count. */
-    if (keep_bytes == 0) {
+    /* Pinned memory is host memory, which keep_bytes does not count. */
+    if (keep_bytes == 0)
         streams_trim(device);
-        bulk_transfer_trim(device);
-    }
     return TANDEM_OK;
 }
 

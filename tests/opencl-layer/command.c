@@ -22,14 +22,6 @@ static void enqueued(cl_int error, uint64_t *counter, size_t bytes,
         count(&counts.created[LAYER_EVENT], 1);
 }
 
-/* If the environment says so, corrupts a byte that was written by a map. */
-static void *stale(void *mapped)
-{
-    if (mapped && getenv("TANDEM_LAYER_STALE_MAP"))
-        *(unsigned char *)mapped ^= 0xffu;
-    return mapped;
-}
-
 /*
  * first, second: the buffers of the command, or NULL. bytes: the size of a
  * transfer between a buffer and the host.
@@ -107,7 +99,7 @@ ENQUEUES(fills, 0, CL_FALSE, buffer, NULL, clEnqueueFillBuffer,
           waits, event))
 ENQUEUES(unmaps, 0, CL_FALSE, NULL, NULL, clEnqueueUnmapMemObject,
          (cl_command_queue queue, cl_mem memory, void *mapped, WAITS),
-         (queue, memory, stale(mapped), wait_count, waits, event))
+         (queue, memory, mapped, wait_count, waits, event))
 ENQUEUES(copies, 0, CL_FALSE, NULL, NULL, clEnqueueMigrateMemObjects,
          (cl_command_queue queue, cl_uint memory_count, const cl_mem *memories,
           cl_mem_migration_flags flags, WAITS),

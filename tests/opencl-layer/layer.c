@@ -23,9 +23,8 @@
  *       the kernel's name.
  *   TANDEM_LAYER_GPU=1
  *       Devices report to be GPUs, so that the plugin uses its code for GPUs
- *       on CPU devices.
- *   TANDEM_LAYER_STALE_MAP=1
- *       Some bytes that the host writes through a map do not reach the device.
+ *       on CPU devices. If the value is "discrete", they also report that they
+ *       do not share the host's memory.
  *   TANDEM_LAYER_NONCOHERENT_IMPORT=HOW
  *       The driver works on a copy of imported host memory. HOW is 1 (never
  *       updated), in (updated from the host before each command), out (written

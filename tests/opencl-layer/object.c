@@ -279,14 +279,17 @@ cl_int CL_API_CALL layer_clFlush(cl_command_queue queue)
 cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id device,
                                          cl_device_info name, ROOM)
 {
+    const char *gpu = getenv("TANDEM_LAYER_GPU");
     cl_int error;
 
     if (fault_call(F_clGetDeviceInfo, NULL, &error))
         return error;
     error = target.clGetDeviceInfo(device, name, room, value, out_size);
-    if (error == CL_SUCCESS && value && name == CL_DEVICE_TYPE &&
-        getenv("TANDEM_LAYER_GPU"))
+    if (error == CL_SUCCESS && value && name == CL_DEVICE_TYPE && gpu)
         *(cl_device_type *)value = CL_DEVICE_TYPE_GPU;
+    if (error == CL_SUCCESS && value && name == CL_DEVICE_HOST_UNIFIED_MEMORY &&
+        gpu && strcmp(gpu, "discrete") == 0)
+        *(cl_bool *)value = CL_FALSE;
     return error;
 }
 

@@ -33,7 +33,8 @@ TESTS += %D%/check-faults-gpu
 long_tests += %D%/long-fault-sweep
 if CHECK
 libplugin_under_layer_la_SOURCES += %D%/single_fault.c
-test_programs += test-faults test-operator-faults test-bulk-transfer test-enumeration \
+test_programs += test-faults test-operator-faults test-ring-transfer test-enumeration \
+	test-transfer-path \
 	test-deferred-submission test-import test-last-group-combine \
 	test-async-error test-memory test-blocking-timeout test-compile-lock \
 	test-compile-process \
@@ -46,7 +47,7 @@ endif
 sweep_sources = %D%/fault_sweep.c tests/opencl-layer/heap_tracking.c
 test_faults_SOURCES += $(sweep_sources)
 test_operator_faults_SOURCES += $(sweep_sources) %D%/operator_example.c
-test_bulk_transfer_SOURCES += $(sweep_sources)
+test_ring_transfer_SOURCES += $(sweep_sources)
 test_host_faults_SOURCES += $(sweep_sources)
 test_blocking_timeout_SOURCES += tests/opencl-layer/fake_clock.c
 test_never_completing_command_SOURCES += tests/opencl-layer/fake_clock.c

@@ -169,21 +169,29 @@ enum tandem_status synchronize(void)
     return plug.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE);
 }
 
-int single_as_gpu(void)
+/* Runs this program with this value of TANDEM_LAYER_GPU. */
+static int run_as(const char *gpu)
 {
     const char *self = "/proc/self/exe";
     int status = 0;
-    pid_t child;
+    pid_t child = fork();
 
-    if (getenv("TANDEM_LAYER_GPU"))
-        return 0;
-    child = fork();
     if (child == 0) {
-        setenv("TANDEM_LAYER_GPU", "1", 1);
+        setenv("TANDEM_LAYER_GPU", gpu, 1);
         execl(self, self, (char *)NULL);
         _exit(99);
     }
     if (child < 0 || waitpid(child, &status, 0) != child)
         return 99;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+int single_as_gpu(bool discrete)
+{
+    int status;
+
+    if (getenv("TANDEM_LAYER_GPU"))
+        return 0;
+    status = run_as("1");
+    return status == 0 && discrete ? run_as("discrete") : status;
 }

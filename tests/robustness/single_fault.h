@@ -68,11 +68,13 @@ enum tandem_status synchronize(void);
 /* Checks that the last message contains text. */
 void expect_message(const char *text);
 /*
- * Runs this program in a child process in which the device reports to be a
- * GPU, because devices are listed only once, and returns the child's exit
- * status. Does nothing in the child. Call it before OpenCL is used.
+ * Runs this program in a child process in which the device reports to be a GPU
+ * that shares the host's memory, because devices are listed only once. If
+ * discrete is true, also runs it in a child process in which the GPU has its
+ * own memory. Returns the exit status of the first child that fails. Does
+ * nothing in a child. Call it before OpenCL is used.
  */
-int single_as_gpu(void);
+int single_as_gpu(bool discrete);
 /*
  * Runs the tests of this source file, with teardown after each, which may be
  * NULL. Returns main's result, which is 77 if there is no OpenCL device.

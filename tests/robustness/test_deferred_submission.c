@@ -15,10 +15,7 @@
 #include "single_fault.h"
 
 #define BYTES (N * sizeof(float))
-/*
- * Size of a chunk of a stream's staging memory
- * (src/opencl/queue/upload_staging.h), which has 8 chunks.
- */
+/* The plugin's FIRST_CHUNK_BYTES (src/opencl/queue/pinned_ring.h). */
 #define CHUNK ((size_t)512 << 10)
 #define MINUTE_NS UINT64_C(60000000000)
 
@@ -366,7 +363,7 @@ TEST(a_trim_does_not_free_memory_of_pending_writes)
 
 int main(void)
 {
-    const int as_gpu = single_as_gpu();
+    const int as_gpu = single_as_gpu(true);
 
     if (as_gpu != 0)
         return as_gpu;

@@ -20,7 +20,7 @@
 
 #define N 1000
 #define SIDE 24
-/* Larger than a stream's staging memory. */
+/* Larger than uploads that need not wait for earlier work. */
 #define LARGE (1200u << 10)
 #define WAIT_NS UINT64_C(120000000000)
 /* The prefix of an asynchronous error in the log. */

@@ -69,7 +69,7 @@ LOOP_TEST(copies_are_detected, CASES_IN(drivers))
 
 int main(void)
 {
-    const int as_gpu = single_as_gpu();
+    const int as_gpu = single_as_gpu(false);
 
     return as_gpu != 0 ? as_gpu : single_run("import", NULL);
 }

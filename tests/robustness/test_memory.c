@@ -16,7 +16,7 @@
     (-30)                  /* An error of one call; the device keeps working. */
 #define OUT_OF_MEMORY (-4) /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
 #define OUT_OF_HOST_MEMORY (-6)
-#define LARGE ((size_t)3 << 19)        /* Three chunks of staging memory. */
+#define LARGE ((size_t)3 << 19)        /* Several commands of the ring. */
 #define MEMORY_LIMIT ((size_t)4 << 20) /* The limit of the device's memory. */
 
 static unsigned char source[MEMORY_LIMIT], seen[MEMORY_LIMIT];
@@ -152,10 +152,11 @@ static enum tandem_status read_all(struct tandem_buffer *buffer, size_t bytes)
                               TANDEM_TIMEOUT_INFINITE);
 }
 
-/* Lets the nth write fail, whatever command writes the bytes. */
-static void write_fails(const char *function, uint64_t nth)
+/* Lets the nth write and all later ones fail. */
+static void write_fails(uint64_t nth)
 {
-    script_nth(LAYER_FAULT_CALL, function, nth, UINT64_MAX, INVALID_VALUE);
+    script_nth(LAYER_FAULT_CALL, "clEnqueueWriteBuffer", nth, UINT64_MAX,
+               INVALID_VALUE);
 }
 
 /* Checks that the buffer cannot be read before all of it is written. */
@@ -183,17 +184,14 @@ static void expect_partly_written(struct tandem_buffer *buffer, size_t bytes)
     plug.api->free(other);
 }
 
-/*
- * The upload follows other work, so it uses staging memory. nth: which of its
- * three pieces fails.
- */
+/* The upload follows other work. nth: which of its commands fails. */
 LOOP_TEST(an_upload_that_fails_midway_is_reported, 2)
 {
     struct tandem_buffer *buffer;
 
-    device_new(NULL, NULL);
+    device_new("test.transfer_path", "ring");
     buffer = filled_new(LARGE, 9);
-    write_fails("clEnqueueWriteBuffer", (uint64_t)_i + 2);
+    write_fails((uint64_t)_i + 2);
     RETURNS(TANDEM_FAILED, upload_all(buffer, LARGE));
     plug.script_set(NULL);
     expect_partly_written(buffer, LARGE);
@@ -206,7 +204,7 @@ TEST(an_upload_that_fails_at_once_changes_nothing)
 
     device_new(NULL, NULL);
     buffer = filled_new(LARGE, 9);
-    write_fails("clEnqueueWriteBuffer", 1);
+    write_fails(1);
     RETURNS(TANDEM_FAILED, upload_all(buffer, LARGE));
     plug.script_set(NULL);
     OK(read_all(buffer, LARGE));
@@ -216,12 +214,9 @@ TEST(an_upload_that_fails_at_once_changes_nothing)
 }
 
 static const struct {
-    const char *transfer_path, *function;
+    const char *transfer_path;
     uint64_t nth;
-} large_uploads[] = {{"direct", "clEnqueueWriteBuffer", 1},
-                     {"ring", "clEnqueueWriteBuffer", 2},
-                     {"staged", "clEnqueueWriteBuffer", 2},
-                     {"mapped", "clEnqueueUnmapMemObject", 1}};
+} large_uploads[] = {{"driver", 1}, {"ring", 2}};
 
 /* The stream is idle; tests each transfer path for large transfers. */
 LOOP_TEST(a_large_upload_that_fails_is_reported, CASES_IN(large_uploads))
@@ -234,15 +229,33 @@ LOOP_TEST(a_large_upload_that_fails_is_reported, CASES_IN(large_uploads))
     OK(synchronize());
     OK(upload_all(buffer, MEMORY_LIMIT));
     OK(synchronize());
-    write_fails(large_uploads[_i].function, large_uploads[_i].nth);
+    write_fails(large_uploads[_i].nth);
     RETURNS(TANDEM_FAILED, upload_all(buffer, MEMORY_LIMIT));
     plug.script_set(NULL);
     expect_partly_written(buffer, MEMORY_LIMIT);
 }
 
+/* The command is enqueued, and only the flush behind it fails. */
+TEST(a_transfer_whose_flush_fails_is_reported)
+{
+    struct tandem_buffer *buffer;
+
+    device_new("test.transfer_path", "ring");
+    buffer = filled_new(LARGE, 9);
+    OK(upload_all(buffer, LARGE)); /* Allocates the ring. */
+    OK(synchronize());
+    script_nth(LAYER_FAULT_CALL, "clFlush", 1, 1, INVALID_VALUE);
+    RETURNS(TANDEM_FAILED, read_all(buffer, LARGE));
+    OK(synchronize());
+    script_nth(LAYER_FAULT_CALL, "clFlush", 1, 1, INVALID_VALUE);
+    RETURNS(TANDEM_FAILED, upload_all(buffer, LARGE));
+    plug.script_set(NULL);
+    expect_partly_written(buffer, LARGE);
+}
+
 int main(void)
 {
-    const int as_gpu = single_as_gpu();
+    const int as_gpu = single_as_gpu(false);
 
     return as_gpu != 0 ? as_gpu : single_run("memory", device_end);
 }

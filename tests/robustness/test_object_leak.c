@@ -144,7 +144,7 @@ TEST(test_nothing_waits_before_a_read)
     expect_results(&tensors);
 }
 
-/* The plugin's STAGING_SEGMENT_BYTES. */
+/* The plugin's FIRST_CHUNK_BYTES. */
 #define CHUNK ((size_t)512 << 10)
 
 static void upload_sizes(const struct tandem_backend *table,
@@ -173,7 +173,7 @@ static void launch_some(const struct tandem_backend *table,
 }
 
 /*
- * An upload copies its source and does not wait. Mapping the staging memory
+ * An upload copies its source and does not wait. Mapping the pinned memory
  * once counts as a wait.
  */
 TEST(test_uploads_wait_for_nothing)

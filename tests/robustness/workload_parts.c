@@ -8,7 +8,8 @@
 
 #define N 1000u
 #define BYTES (N * sizeof(float))
-/* LARGE uploads are staged in pieces; LARGEST exceeds all staging memory. */
+/* LARGE uploads have several commands; LARGEST uploads wait for earlier work.
+ */
 #define LARGE (400u << 10)
 
 static float in[LARGEST], want[LARGEST];
@@ -43,7 +44,7 @@ static bool move(struct workload *work, struct tandem_buffer *a,
            content_matches(work, a, in, N, "the source");
 }
 
-/* Transfers through staging memory, directly, and while the caller waits. */
+/* Transfers through the ring, by the driver, and while the caller waits. */
 static bool move_large(struct workload *work, struct tandem_buffer *a,
                        struct tandem_buffer *b)
 {

@@ -34,6 +34,13 @@ static inline uint64_t device_timeout_ns(const struct tandem_device *device)
     return device->blocking_timeout_ns != 0 ? device->blocking_timeout_ns
                                             : TANDEM_TIMEOUT_INFINITE;
 }
+/* Returns true if the device computes in the host's memory.  The device is then
+ * a CPU or an integrated GPU. */
+static inline bool device_shares_host_memory(const struct tandem_device *device)
+{
+    return device->hardware->info.kind == TANDEM_DEVICE_CPU ||
+           device->hardware->unified;
+}
 /* Formats a log line and passes it to the host's log callback, if any. */
 void device_log(struct tandem_device *device, enum tandem_log_level level,
                 const char *format, ...) __attribute__((format(printf, 3, 4)));

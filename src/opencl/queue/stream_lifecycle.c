@@ -6,7 +6,6 @@
 
 #include "opencl/device/cl_status.h"
 #include "opencl/memory/deferred_release.h"
-#include "opencl/memory/pinned_memory.h"
 #include "opencl/queue/kernel_launch.h"
 
 static void list_add(struct tandem_stream *stream)
@@ -53,7 +52,7 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
     stream->device = device;
     stream->flags = flags;
     stream->references = 1;
-    staging_start(&stream->staging);
+    ring_start(&stream->ring);
     list_add(stream);
     *out_stream = stream;
     return TANDEM_OK;
@@ -67,9 +66,7 @@ void stream_release(struct tandem_stream *stream)
     pthread_mutex_unlock(&device->mutex);
     if (!last)
         return;
-    staging_finish(stream);
-    if (stream->readback != NULL)
-        pinned_free(device, stream->readback);
+    ring_finish(stream);
     stream_kernels_free(stream);
     clReleaseCommandQueue(stream->queue);
     handle_free(&stream_handles, stream);
@@ -144,7 +141,7 @@ void streams_trim(struct tandem_device *device)
     struct tandem_stream *stream;
     while ((stream = acquire_in_range(device, id + 1, UINT64_MAX)) != NULL) {
         id = stream->id;
-        staging_trim(stream);
+        ring_trim(stream);
         stream_release(stream);
     }
 }

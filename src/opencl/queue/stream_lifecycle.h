@@ -16,7 +16,8 @@ void stream_destroy(struct tandem_stream *stream);
  * stream stays valid until the caller calls stream_release. */
 struct tandem_stream *stream_acquire(struct tandem_device *device, uint64_t id);
 void stream_release(struct tandem_stream *stream);
-/* Frees the staging memory of every stream that is not uploading from it. */
+/* Frees the ring of pinned memory of every stream that is not using the ring.
+ */
 void streams_trim(struct tandem_device *device);
 
 #endif

@@ -2,6 +2,7 @@
 /* Copy threads; see copy_threads.h. */
 #include "opencl/transfer/copy_threads.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,27 +65,22 @@ static void copy_non_temporal(unsigned char *to, const unsigned char *from,
 #endif
 }
 
-static void copy_chunk(struct copy_threads *threads, uint64_t chunk)
+static void copy_chunk(struct copy_threads *threads, uint64_t i)
 {
-    const struct copy_job *job = &threads->job;
-    uint64_t offset = chunk * threads->chunk_bytes;
-    uint64_t s = offset / job->slot_bytes;
-    uint64_t left = job->bytes - offset;
-    uint64_t bytes = left < threads->chunk_bytes ? left : threads->chunk_bytes;
-    uint32_t place = (uint32_t)(s % job->slots);
-    unsigned char *ring =
-        job->ring + place * job->slot_bytes + offset % job->slot_bytes;
-    if (job->to_ring && offset < job->non_temporal_bytes)
-        copy_non_temporal(ring, job->host + offset, bytes);
+    const struct copy_chunk *chunk = &threads->chunks[i % MAX_COPY_CHUNKS];
+    const uint64_t number = chunk->number;
+    const struct copy *part = &chunk->part;
+    if (part->non_temporal)
+        copy_non_temporal(part->to, part->from, part->bytes);
     else
-        memcpy(job->to_ring ? ring : job->host + offset,
-               job->to_ring ? job->host + offset : ring, (size_t)bytes);
-    atomic_fetch_sub_explicit(&threads->chunks_left[place], 1,
+        memcpy(part->to, part->from, (size_t)part->bytes);
+    /* The caller can reuse the entry `chunk` from here on. */
+    atomic_fetch_sub_explicit(&threads->chunks_left[number % MAX_COPIES], 1,
                               memory_order_release);
 }
 
-/* `limit` is raised after the job is stored, so a thread that sees a chunk
- * below `limit` also sees the chunk's job. */
+/* `limit` is raised after the chunks are stored, so a thread that sees a chunk
+ * number below `limit` also sees the chunk. */
 bool copy_threads_run_chunk(struct copy_threads *threads)
 {
     uint64_t chunk = atomic_load_explicit(&threads->next, memory_order_relaxed);
@@ -92,7 +88,7 @@ bool copy_threads_run_chunk(struct copy_threads *threads)
         if (chunk >= atomic_load(&threads->limit))
             return false;
     } while (!atomic_compare_exchange_weak(&threads->next, &chunk, chunk + 1));
-    copy_chunk(threads, chunk - threads->first_chunk);
+    copy_chunk(threads, chunk);
     return true;
 }
 
@@ -168,30 +164,40 @@ void copy_threads_finish(struct copy_threads *threads)
         pthread_join(threads->ids[i], NULL);
     pthread_cond_destroy(&threads->posted);
     pthread_mutex_destroy(&threads->mutex);
+    free(threads->chunks);
 }
 
-void copy_threads_begin(struct copy_threads *threads,
-                        const struct copy_job *job)
+bool copy_threads_begin(struct copy_threads *threads)
 {
-    if (threads->count + 1 < threads->wanted)
-        threads_start(threads);
-    threads->job = *job;
     threads->process = getpid();
+    if (threads->chunks != NULL)
+        return true;
+    threads->chunks = calloc(MAX_COPY_CHUNKS, sizeof(*threads->chunks));
+    if (threads->chunks == NULL)
+        return false;
+    threads_start(threads);
     threads->chunk_bytes = MIN_COPY_CHUNK_BYTES;
-    while (threads->chunk_bytes < MAX_COPY_CHUNK_BYTES &&
-           threads->chunk_bytes * threads->wanted < job->slot_bytes)
+    while (threads->chunk_bytes * threads->wanted < MAX_COPY_CHUNK_BYTES)
         threads->chunk_bytes *= 2;
-    threads->first_chunk = atomic_load(&threads->next);
+    return true;
 }
 
-void copy_threads_post_slot(struct copy_threads *threads, uint64_t s)
+void copy_threads_post(struct copy_threads *threads, uint64_t number,
+                       const struct copy *copy)
 {
-    const struct copy_job *job = &threads->job;
-    uint64_t left = job->bytes - s * job->slot_bytes;
-    uint64_t bytes = left < job->slot_bytes ? left : job->slot_bytes;
-    uint64_t chunks = (bytes + threads->chunk_bytes - 1) / threads->chunk_bytes;
-    atomic_store(&threads->chunks_left[s % job->slots], (uint32_t)chunks);
-    atomic_fetch_add(&threads->limit, chunks);
+    const uint64_t first = atomic_load(&threads->limit);
+    uint64_t count = 0;
+    for (uint64_t at = 0; at < copy->bytes; at += threads->chunk_bytes) {
+        const uint64_t left = copy->bytes - at;
+        threads->chunks[(first + count++) % MAX_COPY_CHUNKS] =
+            (struct copy_chunk){
+                {copy->to + at, copy->from + at,
+                 left < threads->chunk_bytes ? left : threads->chunk_bytes,
+                 copy->non_temporal},
+                number};
+    }
+    atomic_store(&threads->chunks_left[number % MAX_COPIES], (uint32_t)count);
+    atomic_store(&threads->limit, first + count);
     if (atomic_load(&threads->sleeping) == 0)
         return;
     pthread_mutex_lock(&threads->mutex);
@@ -199,9 +205,9 @@ void copy_threads_post_slot(struct copy_threads *threads, uint64_t s)
     pthread_mutex_unlock(&threads->mutex);
 }
 
-bool copy_threads_slot_is_copied(struct copy_threads *threads, uint64_t s)
+bool copy_threads_are_done(struct copy_threads *threads, uint64_t number)
 {
-    return atomic_load_explicit(&threads->chunks_left[s % threads->job.slots],
+    return atomic_load_explicit(&threads->chunks_left[number % MAX_COPIES],
                                 memory_order_acquire) == 0;
 }
 
@@ -215,27 +221,12 @@ bool copy_threads_drain(struct copy_threads *threads)
     uint32_t iterations = 0;
     while (copy_threads_run_chunk(threads))
         continue;
-    for (uint32_t i = 0; i < threads->job.slots; i++)
-        while (!copy_threads_slot_is_copied(threads, i)) {
+    for (uint64_t i = 0; i < MAX_COPIES; i++)
+        while (!copy_threads_are_done(threads, i)) {
             if (++iterations % DRAIN_ITERATIONS == 0 &&
                 copy_threads_are_lost(threads))
                 return false;
             relax();
         }
     return true;
-}
-
-void copy_threads_copy(struct copy_threads *threads, void *host, void *other,
-                       uint64_t bytes, bool to_other)
-{
-    const struct copy_job job = {.host = host,
-                                 .ring = other,
-                                 .bytes = bytes,
-                                 .slot_bytes = bytes,
-                                 .slots = 1,
-                                 .to_ring = to_other,
-                                 .non_temporal_bytes = bytes};
-    copy_threads_begin(threads, &job);
-    copy_threads_post_slot(threads, 0);
-    copy_threads_drain(threads);
 }

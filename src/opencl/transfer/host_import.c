@@ -18,6 +18,9 @@
 /* GPU drivers copy imported memory unless its size is a multiple of this. */
 #define SIZE_MULTIPLE 64u
 
+/* Result of the coherence test: a value of device.shares_memory. */
+enum coherence { COHERENCE_UNKNOWN, COHERENCE_PASSED, COHERENCE_FAILED };
+
 /* ---- test with commands ---- */
 
 /* Objects of the coherence test that uses fill and copy commands.  The objects

@@ -95,7 +95,7 @@ TEST(test_an_input_on_a_device_that_hangs)
     ck_assert_float_eq(v.y[3], -4);
 }
 
-/* The tensor is too large for a staging copy, so its upload would wait. */
+/* The upload of a large tensor waits for earlier work. */
 TEST(test_a_large_input_for_a_device_that_hangs)
 {
     const int64_t large = (int64_t)2 << 20;

@@ -310,10 +310,11 @@ TEST(imported_memory_is_shared)
     free(memory);
 }
 
-/* STAGING_SEGMENT_BYTES of the plugin; STAGING_BYTES is a multiple. */
+/* The plugin's FIRST_CHUNK_BYTES and MAX_BUSY_RING_BYTES, and more than its
+ * ring of pinned memory. */
 #define CHUNK ((size_t)512 << 10)
-#define STAGED (8 * CHUNK)
-#define LARGEST (2 * STAGED + 77)
+#define MAX_BUSY (8 * CHUNK)
+#define LARGEST (34 * CHUNK + 77)
 
 /* Returns a byte that differs between neighbours, chunks and uploads. */
 static unsigned char pattern(size_t at, size_t seed)
@@ -380,10 +381,22 @@ static void upload_seen(struct uploads *uploads, size_t bytes, size_t seed)
                   uploads->seen[same % bytes], pattern(same, seed));
 }
 
-static const size_t upload_sizes[] = {
-    1,          63,        64,         65,        4096,      CHUNK - 64,
-    CHUNK - 63, CHUNK - 1, CHUNK,      CHUNK + 1, 3 * CHUNK, 3 * CHUNK + 5,
-    STAGED - 1, STAGED,    STAGED + 1, LARGEST};
+static const size_t upload_sizes[] = {1,
+                                      63,
+                                      64,
+                                      65,
+                                      4096,
+                                      CHUNK - 64,
+                                      CHUNK - 63,
+                                      CHUNK - 1,
+                                      CHUNK,
+                                      CHUNK + 1,
+                                      3 * CHUNK,
+                                      3 * CHUNK + 5,
+                                      MAX_BUSY - 1,
+                                      MAX_BUSY,
+                                      MAX_BUSY + 1,
+                                      LARGEST};
 #define UPLOAD_SIZES (sizeof(upload_sizes) / sizeof(upload_sizes[0]))
 
 TEST(upload_source_is_reusable)
@@ -407,7 +420,7 @@ TEST(upload_source_is_reusable)
 
 /*
  * A copy on the device saves each upload before the next overwrites it. All
- * uploads together are much larger than the staging memory.
+ * uploads together are much larger than the first chunk of the ring.
  */
 TEST(uploads_keep_their_order)
 {
@@ -427,7 +440,7 @@ TEST(uploads_keep_their_order)
     uploads_free(&uploads);
 }
 
-TEST(trim_frees_staging_at_any_time)
+TEST(trim_frees_the_ring_at_any_time)
 {
     struct uploads uploads = uploads_new();
     struct tandem_memory_stats before = memory_stats(), after;
@@ -494,9 +507,10 @@ static int tune_in_little_memory(void)
     if (backend == NULL || backend->device_count(&count) != TANDEM_OK)
         return 2;
     const char *key = "memory_limit_bytes", *cap = "5000000";
-    const struct tandem_open_options options = {
-        .struct_size = sizeof(options), .count = 1, .keys = &key,
-        .values = &cap};
+    const struct tandem_open_options options = {.struct_size = sizeof(options),
+                                                .count = 1,
+                                                .keys = &key,
+                                                .values = &cap};
     if (backend->open(0, &options, &device) != TANDEM_OK)
         return 4;
     enum tandem_status status =

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large transfers of the OpenCL plugin through pinned memory, a map and
- * staging memory while OpenCL calls fail: the data is correct or the call
- * returns an error, nothing leaks, and afterwards the device works or reports
- * that it is lost. See fault_sweep.h for the arguments.
+ * Large transfers of the OpenCL plugin through its ring of pinned memory, and
+ * by the driver's own commands, while OpenCL calls fail: the data is correct or
+ * the call returns an error, nothing leaks, and afterwards the device works or
+ * reports that it is lost. See fault_sweep.h for the arguments.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 #include "fault_sweep.h"
 #include "opencl_workload.h"
 
-/* More than all slots of the ring, and not a multiple of the slot size. */
+/* More than the ring, and not a multiple of the size of its commands. */
 #define COUNT ((17u << 18) + 321u)
 #define BYTES ((uint64_t)COUNT * sizeof(float))
-/* A part that is large enough for the ring, not at a slot boundary. */
+/* A part of several commands. */
 #define PART_FIRST 1003u
 #define PART_COUNT (300000u)
 
@@ -24,8 +24,7 @@ static float in[COUNT], out[COUNT];
 
 static const char *const transfer_paths[][5] = {
     {"cache_dir", sweep_cache, "test.transfer_path", "ring", NULL},
-    {"cache_dir", sweep_cache, "test.transfer_path", "mapped", NULL},
-    {"cache_dir", sweep_cache, "test.transfer_path", "staged", NULL}};
+    {"cache_dir", sweep_cache, "test.transfer_path", "driver", NULL}};
 #define TRANSFER_PATHS (sizeof transfer_paths / sizeof *transfer_paths)
 
 static bool download(struct tandem_buffer *buffer, uint32_t first,
@@ -140,39 +139,6 @@ static void one_case(const struct layer_script *script)
         sweep_report("what must never be");
 }
 
-/*
- * Runs transfers without a fixed path until the plugin has selected one, and
- * again after the ring was freed.
- */
-static bool path_selection_run(void)
-{
-    static const char *const pairs[] = {"cache_dir", "", NULL};
-    struct tandem_buffer *buffer = NULL;
-    bool passed = true;
-
-    memset(&work, 0, sizeof work);
-    work.api = plug.api;
-    if (!workload_open(&work, pairs))
-        return false;
-    fill_ramp(in, COUNT, 1.0f, 0.25f);
-    passed = CALL(&work, stream_create, work.device, 0, &work.stream) &&
-             buffer_new(&work, BYTES, &buffer);
-    for (uint32_t i = 0; i < 24 && passed; i++) {
-        in[i] = -1.0f;
-        if (i >= 14)
-            passed = CALL(&work, trim, work.device, 0);
-        passed = passed && upload(&work, buffer, in, BYTES) &&
-                 download(buffer, 0, COUNT);
-    }
-    work.api->free(buffer);
-    work.api->stream_destroy(work.stream);
-    workload_close(&work);
-    if (!passed)
-        fprintf(stderr, "  the first failure: %s\n  wrong: %s\n", work.failed,
-                work.wrong);
-    return passed;
-}
-
 static void pass(void)
 {
     for (size_t i = 0; i < TRANSFER_PATHS; i++) {
@@ -185,7 +151,7 @@ static void pass(void)
 
 int main(int argc, char **argv)
 {
-    static const struct sweep_subject subject = {.name = "bulk transfer",
+    static const struct sweep_subject subject = {.name = "ring transfer",
                                                  .one_case = one_case,
                                                  .pass = pass,
                                                  .failed = work.failed,
@@ -195,9 +161,6 @@ int main(int argc, char **argv)
                                                  .later = 25,
                                                  .lazy = 4};
 
-    /* The ring is used for GPUs only. */
     setenv("TANDEM_LAYER_GPU", "1", 1);
-    if (plug_start(&plug) && !path_selection_run())
-        return 1;
     return sweep_main(argc, argv, &subject);
 }

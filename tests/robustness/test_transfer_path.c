@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which transfers use the plugin's ring of pinned memory, and which use the
+ * driver's own commands: on a CPU device, on a GPU that shares the host's
+ * memory, and on a GPU with its own memory. A large transfer through the ring
+ * has several commands on a device with its own memory, and the driver's own
+ * upload blocks.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "single_fault.h"
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define MAX_BYTES (5 * MIB)
+
+static unsigned char pageable[MAX_BYTES];
+static void *pinned;
+static struct tandem_buffer *buffer;
+
+static bool is_discrete(void)
+{
+    const char *gpu = getenv("TANDEM_LAYER_GPU");
+
+    return gpu && strcmp(gpu, "discrete") == 0;
+}
+
+static void start(void)
+{
+    device_new(NULL, NULL);
+    ck_assert(buffer_new(&work, MAX_BYTES, &buffer));
+    OK(plug.api->host_alloc(work.device, MAX_BYTES, &pinned));
+    OK(synchronize());
+}
+
+/* Enqueues work without a wait. */
+static void keep_busy(void)
+{
+    const uint32_t zero = 0;
+
+    OK(plug.api->fill(work.stream, buffer, 0, MAX_BYTES, &zero, 4));
+}
+
+static const struct transfer_case {
+    size_t bytes;
+    bool upload, pinned, busy;
+    uint64_t discrete_commands, shared_commands;
+    bool discrete_waits, shared_waits; /* of an upload, for earlier work */
+} cases[] = {
+    {64 * KIB, true, false, false, 1, 1, false, false},
+    {64 * KIB, true, true, false, 1, 1, false, false},
+    {512 * KIB - 1, true, false, false, 3, 1, false, false},
+    {512 * KIB, true, false, false, 3, 1, false, true},
+    {1 * MIB, true, false, false, 4, 1, false, true},
+    {1 * MIB, true, true, false, 1, 1, true, true},
+    {1 * MIB, true, false, true, 4, 2, false, false},
+    {4 * MIB, true, false, true, 6, 2, false, false},
+    {4 * MIB + 1, true, false, true, 7, 1, false, true},
+    {64 * KIB, false, false, false, 1, 1, false, false},
+    {1 * MIB, false, false, false, 4, 1, false, false},
+    {1 * MIB, false, true, false, 1, 1, false, false},
+};
+
+static void transfer(const struct transfer_case *c)
+{
+    unsigned char *memory = c->pinned ? pinned : pageable;
+
+    if (c->upload)
+        OK(plug.api->upload(work.stream, buffer, 0, memory, c->bytes, 0));
+    else
+        OK(plug.api->download(work.stream, buffer, 0, memory, c->bytes, 0,
+                              TANDEM_TIMEOUT_INFINITE));
+}
+
+LOOP_TEST(the_path_depends_on_size_memory_and_device, CASES_IN(cases))
+{
+    const struct transfer_case *c = &cases[_i];
+    struct layer_counts before, after;
+    uint64_t commands;
+
+    start();
+    transfer(c); /* Allocates the ring. */
+    OK(synchronize());
+    if (c->busy)
+        keep_busy();
+    before = plug_counts(&plug);
+    transfer(c);
+    after = plug_counts(&plug);
+    commands = after.writes - before.writes + after.reads - before.reads;
+    ck_assert_uint_eq(commands, is_discrete() ? c->discrete_commands
+                                              : c->shared_commands);
+    if (c->upload)
+        ck_assert_int_eq(after.waits > before.waits,
+                         is_discrete() ? c->discrete_waits : c->shared_waits);
+    OK(synchronize());
+    plug.api->free(buffer);
+    plug.api->host_free(work.device, pinned);
+    device_end();
+}
+
+TEST(an_unknown_path_is_refused)
+{
+    const char *const keys[] = {"test.transfer_path"};
+    const char *const values[] = {"mapped"};
+    const struct tandem_open_options options = {.struct_size = sizeof options,
+                                                .count = 1,
+                                                .keys = keys,
+                                                .values = values};
+    struct tandem_device *device;
+
+    RETURNS(TANDEM_INVALID_ARGUMENT, plug.api->open(0, &options, &device));
+    expect_message("driver or ring");
+}
+
+int main(void)
+{
+    const int as_gpu = single_as_gpu(true);
+
+    return as_gpu != 0 ? as_gpu : single_run("transfer path", NULL);
+}
