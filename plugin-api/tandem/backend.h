@@ -175,8 +175,10 @@ struct tandem_op {
 enum tandem_op_flags {
     /* Two calls with equal arguments may give results that differ in bits. */
     TANDEM_OP_ALLOW_NONDETERMINISM = 1u << 0,
-    /* conv may round like TANDEM_GEMM_ALLOW_TF32; others ignore the flag. */
-    TANDEM_OP_ALLOW_TF32 = 1u << 1
+    /* conv and gemm may round like TANDEM_GEMM_ALLOW_TF32; others ignore it. */
+    TANDEM_OP_ALLOW_TF32 = 1u << 1,
+    /* gemm: like TANDEM_GEMM_ALLOW_NORMWISE_ERROR; others ignore the flag. */
+    TANDEM_OP_ALLOW_NORMWISE_ERROR = 1u << 2
 };
 
 /* A row-major matrix operand. Element (i, j) of batch b is at byte_offset +

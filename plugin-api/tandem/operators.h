@@ -121,7 +121,17 @@
  *                [n][h][queries][keys]
  *  ROTARY_EMBEDDING  F[n][h][tokens][d] and cos, sin F[n][tokens][w / 2], or
  *                F[length][w / 2] and i32 or i64 positions [n][tokens]
- *  GEMM          struct tandem_gemm
+ *  GEMM          a [...][m][k], b [...][k][n] -> [...][m][n]; the dimensions
+ *                before the last two broadcast like NumPy.  Optionally bias,
+ *                [n] (a number per column) or [m][1] (per row), and with
+ *                residual 1 a residual like the output, which the output may
+ *                be.  If k or alpha is 0, a and b are not read and their product
+ *                is 0.  a and b have one dtype, the others one: f32 or, with
+ *                TANDEM_CAP_F16_BF16_STORAGE, f16 or bf16.  Sums and the
+ *                epilogue are f32; a 16-bit result is rounded once.  Strides:
+ *                1 along one of the last two dimensions of a and of b, and
+ *                along the last one of bias and output; others as in struct
+ *                tandem_gemm, or the call is TANDEM_UNSUPPORTED
  * A negative axis or index counts from the end.  NaN propagates through every
  * operator that computes, also max, min, relu and clip, but need not reach a
  * result that is unspecified, which may be any number, infinity or NaN.  argmax
@@ -355,7 +365,7 @@ X(ATTENTION,  114, "attention",  ATTENTION, 3, 1, "causal,past", 2, "scale,softc
 X(ROTARY_EMBEDDING, 115, "rotary_embedding", ROTARY_EMBEDDING, 3, 1, "interleaved,rotary_dim", 2, "", 0, ELEMENTWISE, TERM_MAGNITUDE, 2, 1, "the first w = rotary_dim (0: d) elements of a row are pairs (a, b), which become (a c - b s, a s + b c) with c and s from the pair's column of cos and sin; interleaved 1: neighbours; 0: b is w / 2 after a; the others are copied; NaN for a position out of range; the sum s of magnitudes is |a c| + |b s| or |a s| + |b c|; terms below 2^-125 may be 0; unspecified if a finite term exceeds 2^126") \
 X(SGD,        110, "sgd",       OPTIMIZER, 3, 2, "nesterov", 1, "lr,momentum,dampening,weight_decay", 4, OPTIMIZER, TERM_MAGNITUDE, 8, 1, "inputs w g m, outputs w' m': d = g + weight_decay w; m' = momentum m + (1 - dampening) d; w' = w - lr (nesterov ? d + momentum m' : m'); docs/operators.md (Optimizers) defines s and the unspecified results") \
 X(ADAM,       111, "adam",      OPTIMIZER, 4, 3, "step,decoupled_weight_decay", 2, "lr,beta1,beta2,eps,weight_decay", 5, OPTIMIZER, TERM_MAGNITUDE, 32, 1, "inputs w g m v, outputs w' m' v': h = g + (decoupled_weight_decay ? 0 : weight_decay w); m' = beta1 m + (1 - beta1) h; v' = beta2 v + (1 - beta2) h^2; q = (v' / (1 - beta2^step))^(1/2) + eps; w' = w - (decoupled_weight_decay ? lr weight_decay w : 0) - lr m' / (1 - beta1^step) / q; step from 1; q takes v' before it is rounded to f32; a finite v' above the largest f32 is stored as the largest f32; docs/operators.md (Optimizers) defines s and the unspecified results") \
-X(GEMM,       120, "gemm",      GEMM, 0, 0, "", 0, "", 0, GEMM, GEMM, 8, 1, "activation(alpha op(a) op(b) + beta c + bias); products may be flushed to zero; unspecified (sums may overflow) if the sum of the finite terms of s, divided by |alpha| if 0 < |alpha| < 1, exceeds 2^127") \
+X(GEMM,       120, "gemm",      GEMM, 2, 1, "activation,residual", 2, "alpha,beta,activation_parameter,activation_parameter2", 4, GEMM, GEMM, 8, 1, "inputs a b, bias if any, and the residual c: activation(alpha a b + beta c + bias); products may be flushed to zero; unspecified (sums may overflow) if the sum of the finite terms of s, divided by |alpha| if 0 < |alpha| < 1, exceeds 2^127") \
 X(ACOSH,     121, "acosh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "arcosh x") \
 X(ATANH,     122, "atanh",      UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 5, 1, "artanh x") \
 X(EXP2,      123, "exp2",       UNARY, 1, 1, "", 0, "", 0, TRANSCENDENTAL, ULP, 4, 1, "2^x") \

@@ -23,7 +23,8 @@ static enum tandem_status check_attributes(const struct op_call *call)
             row->float_names, row->floats > 0 && call->scalars > 0 ? ", " : "",
             call->scalars > 0 ? "a value for each input that is NULL" : "");
     return check_flags(row->name, op->flags,
-                       TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32);
+                       TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32 |
+                           TANDEM_OP_ALLOW_NORMWISE_ERROR);
 }
 
 /* Checks that the call has no attribute after those of the operator table, the
@@ -158,9 +159,7 @@ static enum tandem_status check_output(const struct op_call *call,
                               name, number);
     for (uint32_t i = 0; i < output; i++) {
         const struct tandem_tensor_desc *other = op_call_operand(call, i);
-        bool in_place =
-            i < call->input_count &&
-            (op_class_get(call->info->op_class)->in_place >> i & 1u) != 0;
+        bool in_place = i < call->input_count && op_input_in_place(call, i);
         if (other == NULL || (in_place && tensors_same(other, tensor)) ||
             !tensors_overlap(&ranges[output], &ranges[i]))
             continue;
@@ -229,7 +228,7 @@ enum tandem_status check_op(const struct tandem_op *op,
     enum tandem_status status = operator_check(op, &call.info);
     if (status != TANDEM_OK)
         return status;
-    if (op->id == TANDEM_OP_GEMM) {
+    if (op->id == TANDEM_OP_GEMM && op->gemm != NULL) {
         if (input_count != 0 || output_count != 0)
             return argument_error("gemm: expected the operands in op->gemm, "
                                   "got %u inputs and %u outputs",

@@ -42,6 +42,8 @@ struct operator_info;
 enum tandem_status operator_check(const struct tandem_op *op,
                                   const struct operator_info **out_info);
 
+/* Checks that the pointer and the size of the struct are valid. */
+enum tandem_status gemm_check_size(const struct tandem_gemm *gemm);
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                               address_range_fn span, const void *user);
 /* Returns the activation of a GEMM. */

@@ -20,6 +20,14 @@ const struct op_class *op_class_get(uint32_t op_class)
     return op_class < TANDEM_CLASS_END ? classes[op_class] : NULL;
 }
 
+bool op_input_in_place(const struct op_call *call, uint32_t input)
+{
+    const struct op_class *class = classes[call->info->op_class];
+    return (class->in_place >> input & 1u) != 0 ||
+           (class->residual_in_place && call->op->ints[1] != 0 &&
+            input + 1 == call->input_count);
+}
+
 /* ---- dtypes ---- */
 
 /* Returns letter `i` of a dtype rule. The last letter is repeated. */
@@ -97,13 +105,16 @@ static bool cast_supports(uint32_t dtype)
 
 enum tandem_status op_check_dtypes(const struct op_call *call)
 {
+    const struct op_class *class = classes[call->info->op_class];
     const char *letters = input_dtypes(call->info);
+    if (class->check_dtypes != NULL)
+        return class->check_dtypes(call);
     uint32_t common = 0; /* dtype of the operands with the letters f, e and a */
     bool computes = false, integers = false;
     for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
         const struct tandem_tensor_desc *tensor = op_call_operand(call, i);
         if (i == call->input_count)
-            letters = classes[call->info->op_class]->output_dtypes;
+            letters = class->output_dtypes;
         char letter = *letters;
         letters += letters[1] != '\0';
         computes |= letter == 'f' || letter == 'e';

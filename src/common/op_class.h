@@ -68,6 +68,9 @@ struct op_class {
     const char *(*op_input_dtypes)(uint32_t op);
     /* Bit i is set if an output may be exactly input i. */
     uint32_t in_place;
+    /* An output may be the last input if the attribute ints[1], residual, is
+     * 1. */
+    bool residual_in_place;
     bool scalars; /* NULL inputs are scalars, if there are several inputs */
     /* The number of inputs in the operator table is a minimum. */
     bool variadic;
@@ -78,6 +81,9 @@ struct op_class {
     /* Checks the values of attributes. The call has enough attributes, and its
      * operands are present and have valid shapes. NULL means no check. */
     enum tandem_status (*check)(const struct op_call *call);
+    /* Checks the dtypes of operands that the dtype rule cannot describe. NULL
+     * means that the rule suffices. */
+    enum tandem_status (*check_dtypes)(const struct op_call *call);
     /* Checks the shapes of the inputs, and sets rank and shape of *out to those
      * of an output. The call has enough attributes, and call->outputs may be
      * NULL. NULL means the shape of input 0. */
@@ -101,6 +107,9 @@ struct op_class {
 
 /* Returns the entry of a class, or NULL if there is no such class. */
 const struct op_class *op_class_get(uint32_t op_class);
+
+/* Returns true if an output of the call may be exactly input `input`. */
+bool op_input_in_place(const struct op_call *call, uint32_t input);
 
 /* Returns the dtype of a NULL input, which is a scalar: bool, or the dtype of
  * the operands that are not bool. */

@@ -5,6 +5,7 @@
 
 #include "common/argument_check.h"
 
+#include "common/gemm_operator.h"
 #include "common/last_error.h"
 #include "common/op_call.h"
 #include "common/tensor_overlap.h"
@@ -216,14 +217,19 @@ static enum tandem_status check_operands(const struct tandem_gemm *gemm,
     return TANDEM_OK;
 }
 
+enum tandem_status gemm_check_size(const struct tandem_gemm *gemm)
+{
+    if (gemm == NULL)
+        return argument_error("gemm: the description is NULL");
+    return input_struct_check("gemm", "tandem_gemm", gemm, sizeof(*gemm),
+                              TANDEM_GEMM_MIN_SIZE_1_0);
+}
+
 enum tandem_status check_gemm(const struct tandem_gemm *gemm,
                               address_range_fn span, const void *user)
 {
     struct tandem_gemm args;
-    if (gemm == NULL)
-        return argument_error("gemm: the description is NULL");
-    enum tandem_status status = input_struct_check(
-        "gemm", "tandem_gemm", gemm, sizeof(*gemm), TANDEM_GEMM_MIN_SIZE_1_0);
+    enum tandem_status status = gemm_check_size(gemm);
     if (status == TANDEM_OK)
         status = check_numbers(gemm);
     if (status != TANDEM_OK)
@@ -236,8 +242,120 @@ enum tandem_status check_gemm(const struct tandem_gemm *gemm,
     return check_operands(&args, span, user);
 }
 
+/* ---- the operator ---- */
+
+static struct activation activation_of(const struct tandem_op *op)
+{
+    int64_t id = op->ints[GEMM_ACTIVATION];
+    const double *parameters = op->floats + GEMM_ACTIVATION_PARAMETER;
+    uint32_t number = id < 0 || id > UINT32_MAX ? UINT32_MAX : (uint32_t)id;
+    return (struct activation){number, {parameters[0], parameters[1]}};
+}
+
+static enum tandem_status gemm_class_check(const struct op_call *call)
+{
+    struct activation activation = activation_of(call->op);
+    enum tandem_status status = check_switch(call, GEMM_RESIDUAL, "residual");
+    return status == TANDEM_OK ? activation_check("gemm", &activation) : status;
+}
+
+static enum tandem_status gemm_class_check_dtypes(const struct op_call *call)
+{
+    enum tandem_status status = check_dtype("a", call->inputs[0]->dtype);
+    for (uint32_t i = 0; i <= call->input_count && status == TANDEM_OK; i++) {
+        const struct tandem_tensor_desc *tensor = op_call_operand(call, i);
+        uint32_t expected =
+            i < 2 ? call->inputs[0]->dtype : call->outputs[0]->dtype;
+        if (tensor->dtype != expected)
+            return operand_error(call, i, "has dtype %s; expected %s",
+                                 dtype_name(tensor->dtype),
+                                 dtype_name(expected));
+    }
+    return status == TANDEM_OK ? check_dtype("c", call->outputs[0]->dtype)
+                               : status;
+}
+
+/* Sets the shape of the output before the last two dimensions. */
+static enum tandem_status batch_infer(const struct op_call *call,
+                                      struct tandem_tensor_desc *out)
+{
+    const struct tandem_tensor_desc *a = call->inputs[0], *b = call->inputs[1];
+    out->rank = a->rank > b->rank ? a->rank : b->rank;
+    for (uint32_t i = 2; i < out->rank; i++) {
+        int64_t left = i < a->rank ? a->shape[a->rank - 1 - i] : 1;
+        int64_t right = i < b->rank ? b->shape[b->rank - 1 - i] : 1;
+        if (left != right && left != 1 && right != 1)
+            return argument_error(
+                "gemm: dimension -%u of a is %lld and that of b %lld; expected "
+                "equal numbers, or 1",
+                i + 1, (long long)left, (long long)right);
+        out->shape[out->rank - 1 - i] = left == 1 ? right : left;
+    }
+    return TANDEM_OK;
+}
+
+/* Checks bias and residual. */
+static enum tandem_status check_addends(const struct op_call *call,
+                                        const struct tandem_tensor_desc *out)
+{
+    const uint32_t residual = gemm_residual_input(call);
+    const int64_t m = out->shape[out->rank - 2], n = out->shape[out->rank - 1];
+    if (residual != UINT32_MAX && !shapes_equal(call->inputs[residual], out))
+        return shape_mismatch(call, residual, out);
+    if (call->input_count == 2 || residual == 2)
+        return TANDEM_OK;
+    const struct tandem_tensor_desc *bias = call->inputs[2];
+    if ((bias->rank == 1 && bias->shape[0] == n) ||
+        (bias->rank == 2 && bias->shape[0] == m && bias->shape[1] == 1))
+        return TANDEM_OK;
+    return operand_error(call, 2, "has another shape than [%lld] or [%lld, 1]",
+                         (long long)n, (long long)m);
+}
+
+static enum tandem_status gemm_class_infer(const struct op_call *call,
+                                           uint32_t output,
+                                           struct tandem_tensor_desc *out)
+{
+    const struct tandem_tensor_desc *a = call->inputs[0], *b = call->inputs[1];
+    const uint32_t least = 2 + (call->op->ints[GEMM_RESIDUAL] != 0);
+    (void)output;
+    if (call->input_count < least || call->input_count > least + 1)
+        return argument_error("gemm: got %u inputs with residual %u; expected "
+                              "%u or %u: a, b, a bias if any, and the residual",
+                              call->input_count, least - 2, least, least + 1);
+    for (uint32_t i = 0; i < 2; i++)
+        if (call->inputs[i]->rank < 2)
+            return operand_error(call, i, "has rank %u; expected 2 or more",
+                                 call->inputs[i]->rank);
+    if (a->shape[a->rank - 1] != b->shape[b->rank - 2])
+        return argument_error("gemm: a has %lld columns and b %lld rows; "
+                              "expected equal numbers",
+                              (long long)a->shape[a->rank - 1],
+                              (long long)b->shape[b->rank - 2]);
+    enum tandem_status status = batch_infer(call, out);
+    if (status != TANDEM_OK)
+        return status;
+    out->shape[out->rank - 2] = a->shape[a->rank - 2];
+    out->shape[out->rank - 1] = b->shape[b->rank - 1];
+    return check_addends(call, out);
+}
+
+static void gemm_class_work(const struct op_call *call, bool contiguous,
+                            struct op_work *work)
+{
+    const struct tandem_tensor_desc *a = call->inputs[0], *c = call->outputs[0];
+    double elements = (double)shape_elements(c->rank, c->shape);
+    double sizes[] = {(double)c->shape[c->rank - 2],
+                      (double)c->shape[c->rank - 1],
+                      (double)a->shape[a->rank - 1], 1};
+    (void)contiguous;
+    if (elements > 0)
+        sizes[3] = elements / (sizes[0] * sizes[1]);
+    memcpy(work->gemm_size, sizes, sizeof(sizes));
+}
+
 /* `shape` is m, n and k, or batch, m, n and k. The inputs are a [m][k] and b
- * [k][n], the output is c [m][n]; a batch dimension, if any, comes first. */
+ * [k][n]; a batch dimension, if any, comes first. */
 static const char *gemm_example(const struct operator_info *info, uint32_t rank,
                                 const int64_t *shape, struct op_example *out)
 {
@@ -245,17 +363,20 @@ static const char *gemm_example(const struct operator_info *info, uint32_t rank,
     if (rank != 3 && rank != 4)
         return "MxNxK or BATCHxMxNxK";
     const int64_t *mnk = shape + rank - 3;
-    int64_t a[] = {shape[0], mnk[0], mnk[2]}, b[] = {shape[0], mnk[2], mnk[1]},
-            c[] = {shape[0], mnk[0], mnk[1]};
+    int64_t a[] = {shape[0], mnk[0], mnk[2]}, b[] = {shape[0], mnk[2], mnk[1]};
     example_input(out, rank - 1, &a[4 - rank]);
     example_input(out, rank - 1, &b[4 - rank]);
-    struct tandem_tensor_desc *output = &out->outputs[out->output_count++];
-    output->rank = rank - 1;
-    memcpy(output->shape, &c[4 - rank], (rank - 1) * sizeof *c);
+    out->floats[GEMM_BETA] = 0;
     return NULL;
 }
 
 const struct op_class op_class_gemm = {.input_dtypes = "f",
                                        .output_dtypes = "f",
+                                       .variadic = true,
+                                       .residual_in_place = true,
                                        .example_shape = OP_EXAMPLE_CUBE,
+                                       .check = gemm_class_check,
+                                       .check_dtypes = gemm_class_check_dtypes,
+                                       .infer = gemm_class_infer,
+                                       .work = gemm_class_work,
                                        .example = gemm_example};

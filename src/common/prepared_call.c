@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/gemm_operator.h"
 #include "common/last_error.h"
 #include "common/op_call.h"
 #include "common/tensor_overlap.h"
@@ -120,7 +121,7 @@ static enum tandem_status output_check(const struct op_call *call,
                               call->info->name, number);
     if (operand->same_as_input == 0)
         return TANDEM_OK;
-    if ((op_class_get(call->info->op_class)->in_place >> input & 1u) == 0)
+    if (!op_input_in_place(call, input))
         return argument_error("%s: output %u cannot be input %u",
                               call->info->name, number, input);
     if (call->inputs[input] == NULL ||
@@ -141,6 +142,9 @@ static enum tandem_status call_check(struct prepared_call *call)
         return status;
     call->info = operator_lookup(call->op.id);
     const struct op_call checked = op_call_of(call);
+    struct tandem_gemm gemm;
+    if (call->op.id == TANDEM_OP_GEMM)
+        status = gemm_from_call(&checked, &gemm);
     for (uint32_t i = 0;
          i < call->input_count + call->output_count && status == TANDEM_OK;
          i++) {
@@ -209,9 +213,6 @@ enum tandem_status prepared_call_create(
     enum tandem_status status = operator_check(op, &info);
     if (status != TANDEM_OK)
         return status;
-    if (op->id == TANDEM_OP_GEMM)
-        return last_error_set(TANDEM_UNSUPPORTED,
-                              "gemm cannot be prepared in this version");
     if (input_count > TANDEM_MAX_OPERANDS ||
         output_count > TANDEM_MAX_OPERANDS ||
         (inputs == NULL && input_count > 0) ||
@@ -287,8 +288,9 @@ static bool input_is_same(const struct prepared_call *call, uint32_t i,
                           uint32_t number, const struct tandem_memory *memory)
 {
     const struct prepared_operand *output = &call->operands[number];
+    const struct op_call checked = op_call_of(call);
     return output->same_as_input != 0 && i < call->input_count &&
-           (op_class_get(call->info->op_class)->in_place >> i & 1u) != 0 &&
+           op_input_in_place(&checked, i) &&
            memory_same(&memory[i], &memory[number]) &&
            tensors_same(&call->operands[i].tensor, &output->tensor);
 }

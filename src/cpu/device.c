@@ -138,7 +138,8 @@ static enum tandem_status device_open(uint32_t index,
     struct tandem_device *device = handle_new(&device_pool);
     struct pool *pool = pool_create(
         settings.threads > UINT32_MAX ? 0 : (uint32_t)settings.threads);
-    if (device == NULL || pool == NULL || !blas_fork_guard_install()) {
+    if (device == NULL || pool == NULL || !blas_fork_guard_install() ||
+        !gemm_calls_init(&device->gemm_calls, &gemm_functions)) {
         handle_free(&device_pool, device);
         pool_destroy(pool);
         return memory_error("open: out of host memory");
@@ -164,6 +165,7 @@ static void device_close(struct tandem_device *device)
         stream_destroy((struct tandem_stream *)device->streams);
     while (device->buffers != NULL)
         memory_free((struct tandem_buffer *)device->buffers);
+    gemm_calls_finish(&device->gemm_calls);
     memory_trim(device, 0);
     pool_destroy(device->pool);
     pthread_mutex_destroy(&device->mutex);

@@ -6,11 +6,11 @@
 #include "config.h"
 
 #include "common/fp_environment.h"
+#include "common/last_error.h"
 #include "common/op_class.h"
 #include "cpu/attention/attention.h"
 #include "cpu/conv/conv.h"
 #include "cpu/gemm/blas_guard.h"
-#include "cpu/gemm/gemm.h"
 #include "cpu/kernels/elementwise.h"
 #include "cpu/objects.h"
 
@@ -170,65 +170,6 @@ static bool launch_fast(const struct work *work)
     return true;
 }
 
-/* ---- GEMM --------------------------------------------------------------- */
-
-/* Computes a GEMM in blocks, with a workspace that this function allocates. */
-static enum tandem_status gemm_run_blocks(struct tandem_device *device,
-                                          struct gemm_call *call)
-{
-    struct gemm_job job;
-    struct tandem_buffer *workspace = NULL;
-    parallel_gemm_prepare(&job, call);
-    if (job.workspace_bytes > 0) {
-        enum tandem_status status =
-            memory_alloc(device, job.workspace_bytes, &workspace);
-        if (status != TANDEM_OK && job.needs_workspace)
-            return status;
-    }
-    parallel_gemm_run(&job, workspace == NULL ? NULL : workspace->base);
-    memory_free(workspace);
-    return TANDEM_OK;
-}
-
-/* Computes a GEMM whose arguments are valid according to check_gemm.  The
- * caller has set the plugin's floating-point environment. */
-static enum tandem_status gemm_run_checked(struct tandem_device *device,
-                                           const struct tandem_gemm *gemm)
-{
-    struct tandem_gemm normalized;
-    struct gemm_call call;
-    gemm_args_normalize(&normalized, gemm);
-    enum tandem_status status =
-        gemm_prepare(&call, &normalized, device->kernels, device->pool);
-    if (status != TANDEM_OK || normalized.m == 0 || normalized.n == 0)
-        return status;
-    if (!gemv_supports(&call))
-        return gemm_run_blocks(device, &call);
-    gemv_run(&call);
-    return TANDEM_OK;
-}
-
-static enum tandem_status gemm_class_run(const struct work *work)
-{
-    return gemm_run_checked(work->device, work->op->gemm);
-}
-
-const struct cpu_class cpu_class_gemm = {.run = gemm_class_run};
-
-enum tandem_status gemm_run(struct tandem_stream *stream,
-                            const struct tandem_gemm *gemm)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status == TANDEM_OK)
-        status = check_gemm(gemm, buffer_span, stream->owned.device);
-    if (status != TANDEM_OK)
-        return status;
-    struct float_env host = float_env_enter();
-    status = gemm_run_checked(stream->owned.device, gemm);
-    float_env_leave(host);
-    return status;
-}
-
 /* ---- convolution -------------------------------------------------------- */
 
 static enum tandem_status conv_class_run(const struct work *work)
@@ -290,9 +231,9 @@ static enum tandem_status launch_checked(const struct work *work)
     enum tandem_status status =
         check_op(work->op, work->inputs, work->input_count, work->outputs,
                  work->output_count, buffer_span, work->device);
-    if (status != TANDEM_OK)
-        return status;
-    return cpu_class_of(work->op->id)->run(work);
+    if (status == TANDEM_OK && work->op->id == TANDEM_OP_GEMM)
+        status = argument_error("launch: use gemm for a matrix product");
+    return status == TANDEM_OK ? cpu_class_of(work->op->id)->run(work) : status;
 }
 
 enum tandem_status launch_supports(
@@ -304,8 +245,6 @@ enum tandem_status launch_supports(
     if (status == TANDEM_OK)
         status = check_op(op, inputs, input_count, outputs, output_count, NULL,
                           NULL);
-    if (status == TANDEM_OK && op->id == TANDEM_OP_GEMM)
-        status = gemm_supports(op->gemm);
     return status;
 }
 

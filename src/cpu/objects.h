@@ -10,6 +10,7 @@
 #include <tandem/backend.h>
 
 #include "common/argument_check.h"
+#include "common/gemm_calls.h"
 #include "common/handle_pool.h"
 #include "cpu/kernels/kernel_table.h"
 #include "cpu/threads/thread_pool.h"
@@ -42,6 +43,7 @@ struct tandem_device {
     uint64_t machine_bytes;        /* physical memory of the machine in bytes */
     const struct kernels *kernels; /* kernels of the instruction set in use */
     struct pool *pool;
+    struct gemm_calls gemm_calls;
 };
 
 struct tandem_stream {
@@ -160,8 +162,6 @@ enum tandem_status launch_run(struct tandem_stream *stream,
                               uint32_t input_count,
                               const struct tandem_tensor_desc *const *outputs,
                               uint32_t output_count);
-enum tandem_status gemm_run(struct tandem_stream *stream,
-                            const struct tandem_gemm *gemm);
 
 /* ---- prepared.c --------------------------------------------------------- */
 
@@ -178,6 +178,10 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
                                    struct tandem_prepared *prepared,
                                    const struct tandem_memory *memory,
                                    uint32_t count);
+
+extern const struct gemm_call_functions gemm_functions;
+enum tandem_status gemm_run(struct tandem_stream *stream,
+                            const struct tandem_gemm *gemm);
 
 /* ---- operators: called with checked arguments, from the caller's thread - */
 
@@ -197,9 +201,9 @@ struct cpu_class {
      * addresses of the elements (0, ..., 0) of inputs and outputs.  The tensors
      * of `work` have no memory in either function.  0: `run` does both. */
     size_t plan_bytes;
-    void (*plan)(void *plan, const struct work *work);
-    void (*run_plan)(const void *plan, const struct work *work,
-                     unsigned char *const *addresses);
+    enum tandem_status (*plan)(void *plan, const struct work *work);
+    enum tandem_status (*run_plan)(const void *plan, const struct work *work,
+                                   unsigned char *const *addresses);
     /* Dtype of the output of calls on launch.c's fast path; 0 means that the
      * operators do not use the fast path. */
     uint32_t small_output_dtype; /* enum tandem_dtype */

@@ -86,8 +86,7 @@ static enum tandem_status class_plan(struct tandem_prepared *prepared)
     prepared->plan = malloc(class->plan_bytes);
     if (prepared->plan == NULL)
         return memory_error("op_prepare: out of host memory");
-    class->plan(prepared->plan, &work);
-    return TANDEM_OK;
+    return class->plan(prepared->plan, &work);
 }
 
 static void prepared_free(struct tandem_prepared *prepared)
@@ -224,9 +223,9 @@ static bool row_run(const struct tandem_device *device,
     return true;
 }
 
-static void plan_run(struct tandem_device *device,
-                     const struct tandem_prepared *prepared,
-                     const struct tandem_memory *memory)
+static enum tandem_status plan_run(struct tandem_device *device,
+                                   const struct tandem_prepared *prepared,
+                                   const struct tandem_memory *memory)
 {
     const struct prepared_call *call = prepared->base.call;
     const struct work work = {
@@ -237,7 +236,8 @@ static void plan_run(struct tandem_device *device,
         addresses[i] = call->operands[i].is_scalar
                            ? NULL
                            : memory[i].buffer->base + memory[i].byte_offset;
-    cpu_class_of(call->op.id)->run_plan(prepared->plan, &work, addresses);
+    return cpu_class_of(call->op.id)
+        ->run_plan(prepared->plan, &work, addresses);
 }
 
 static enum tandem_status call_run(struct tandem_device *device,
@@ -286,9 +286,25 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
         return status;
     struct float_env host = float_env_enter();
     if (prepared->plan != NULL)
-        plan_run(device, prepared, memory);
+        status = plan_run(device, prepared, memory);
     else
         status = call_run(device, prepared->base.call, memory);
     float_env_leave(host);
     return status;
+}
+
+/* ---- the entry gemm ----------------------------------------------------- */
+
+const struct gemm_call_functions gemm_functions = {
+    prepared_create, prepared_launch, prepared_release};
+
+enum tandem_status gemm_run(struct tandem_stream *stream,
+                            const struct tandem_gemm *gemm)
+{
+    enum tandem_status status = stream_check(stream);
+    if (status != TANDEM_OK)
+        return status;
+    struct tandem_device *device = stream->owned.device;
+    return gemm_call_launch(&device->gemm_calls, device, stream, gemm,
+                            buffer_span);
 }

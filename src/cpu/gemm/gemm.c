@@ -9,13 +9,7 @@
 #include "cpu/gemm/blas_guard.h"
 #include "cpu/gemm/gemm.h"
 
-static void *matrix_data(const struct tandem_matrix *matrix)
-{
-    return matrix->buffer->base + matrix->byte_offset;
-}
-
-/* Returns TANDEM_UNSUPPORTED if a dimension of a GEMM exceeds INT_MAX. */
-static enum tandem_status check_sizes(const struct tandem_gemm *gemm)
+enum tandem_status gemm_check_sizes(const struct tandem_gemm *gemm)
 {
     int64_t largest = gemm->m > gemm->n ? gemm->m : gemm->n;
     const int64_t others[] = {gemm->k, gemm->a.ld, gemm->b.ld, gemm->c.ld};
@@ -29,31 +23,22 @@ static enum tandem_status check_sizes(const struct tandem_gemm *gemm)
                           (long long)largest, INT_MAX);
 }
 
-enum tandem_status gemm_supports(const struct tandem_gemm *gemm)
-{
-    struct tandem_gemm complete;
-    gemm_args_complete(&complete, gemm);
-    return check_sizes(&complete);
-}
-
 enum tandem_status gemm_prepare(struct gemm_call *out,
                                 const struct tandem_gemm *gemm,
+                                const struct gemm_addresses *operands,
                                 const struct kernels *kernels,
                                 struct pool *pool)
 {
-    enum tandem_status status = check_sizes(gemm);
-    if (status == TANDEM_OK)
-        status = blas_ready();
+    enum tandem_status status = blas_ready();
     if (status != TANDEM_OK)
         return status;
     *out = (struct gemm_call){.gemm = gemm, .kernels = kernels, .pool = pool};
     if (gemm->k > 0) {
-        out->a = matrix_data(&gemm->a);
-        out->b = matrix_data(&gemm->b);
+        out->a = operands->a;
+        out->b = operands->b;
     }
-    out->c = matrix_data(&gemm->c);
-    if (gemm->bias_kind != TANDEM_BIAS_NONE)
-        out->bias = (const void *)(gemm->bias->base + gemm->bias_byte_offset);
+    out->c = operands->c;
+    out->bias = operands->bias;
     struct activation activation = gemm_activation(gemm);
     activation_attributes(out->params.f, &activation);
     out->params.flag = activation_is_gelu_tanh(&activation);

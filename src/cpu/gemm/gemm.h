@@ -13,9 +13,9 @@ struct gemm_call {
     const struct tandem_gemm *gemm; /* normalized by gemm_args_normalize */
     const struct kernels *kernels;
     struct pool *pool;
-    const float *a, *b;   /* operands, valid only if gemm->dtype is f32 */
-    const float *bias;    /* as f32 */
-    float *c;             /* result, valid only if gemm->c_dtype is f32 */
+    const float *a, *b;   /* operands, of dtype gemm->dtype */
+    const float *bias;    /* of dtype gemm->c_dtype, later as f32 */
+    float *c;             /* result, of dtype gemm->c_dtype */
     struct params params; /* attributes of the activation */
 };
 
@@ -43,13 +43,20 @@ struct gemm_job {
     atomic_uchar *slot_taken; /* for each workspace slot, 1 if it is in use */
 };
 
+/* The addresses of the operands' first elements; bias may be NULL. */
+struct gemm_addresses {
+    void *a, *b, *bias, *c;
+};
+
 /* Returns TANDEM_UNSUPPORTED if a dimension exceeds the integer range of the
- * CBLAS.  The caller has validated the GEMM with check_gemm. */
-enum tandem_status gemm_supports(const struct tandem_gemm *gemm);
-/* Fills `out` for a GEMM that gemm_args_normalize has normalized.  Fails if the
- * CBLAS does not support the size, or cannot restart its threads. */
+ * CBLAS. */
+enum tandem_status gemm_check_sizes(const struct tandem_gemm *gemm);
+/* Fills `out` for a GEMM that gemm_args_normalize has normalized and that
+ * gemm_check_sizes has accepted.  Fails if the CBLAS cannot restart its
+ * threads. */
 enum tandem_status gemm_prepare(struct gemm_call *out,
                                 const struct tandem_gemm *gemm,
+                                const struct gemm_addresses *operands,
                                 const struct kernels *kernels,
                                 struct pool *pool);
 

@@ -45,11 +45,13 @@ struct block {
     bool is_unsplit; /* true if the block covers all of k */
 };
 
-static void *matrix_at(const struct tandem_matrix *matrix, uint32_t dtype,
-                       int64_t batch, int64_t row, int64_t column)
+/* `base` is the address of the first element. */
+static void *matrix_at(const void *base, const struct tandem_matrix *matrix,
+                       uint32_t dtype, int64_t batch, int64_t row,
+                       int64_t column)
 {
     int64_t at = batch * matrix->batch_stride + row * matrix->ld + column;
-    return matrix->buffer->base + matrix->byte_offset +
+    return (unsigned char *)(uintptr_t)base +
            at * (int64_t)TANDEM_DTYPE_BYTES(dtype);
 }
 
@@ -57,8 +59,8 @@ static void *matrix_at(const struct tandem_matrix *matrix, uint32_t dtype,
 static void *c_at(const struct block *block, int64_t row)
 {
     const struct tandem_gemm *gemm = block->job->gemm;
-    return matrix_at(&gemm->c, gemm->c_dtype, block->batch, block->row + row,
-                     block->column);
+    return matrix_at(block->job->call->c, &gemm->c, gemm->c_dtype, block->batch,
+                     block->row + row, block->column);
 }
 
 /* ---- one block ---------------------------------------------------------- */
@@ -111,8 +113,9 @@ static const float *operand_as_f32(const struct block *block, float *space,
     const struct gemm_job *job = block->job;
     int64_t lines = transposed ? columns : rows;
     int64_t width = transposed ? rows : columns;
+    const float *base = matrix == &job->gemm->a ? job->call->a : job->call->b;
     const void *from =
-        matrix_at(matrix, job->gemm->dtype, block->batch,
+        matrix_at(base, matrix, job->gemm->dtype, block->batch,
                   transposed ? column : row, transposed ? row : column);
     *out_ld = job->ab_to_f32 == NULL ? matrix->ld : width;
     if (job->ab_to_f32 == NULL)
@@ -138,9 +141,9 @@ static void block_multiply(const struct block *block)
     for (int64_t done = 0; done < block->depth; done += terms) {
         int64_t from = block->from + done;
         product.depth = min64(terms, block->depth - done);
-        product.a = operand_as_f32(block, block->a, &gemm->a, job->ta,
-                                   block->row, from, block->rows, product.depth,
-                                   &product.a_ld);
+        product.a =
+            operand_as_f32(block, block->a, &gemm->a, job->ta, block->row, from,
+                           block->rows, product.depth, &product.a_ld);
         product.b = operand_as_f32(block, block->b, &gemm->b, job->tb, from,
                                    block->column, product.depth, block->columns,
                                    &product.b_ld);
@@ -371,8 +374,7 @@ void parallel_gemm_run(struct gemm_job *job, void *workspace)
     }
     if (job->bias_floats > 0) {
         float *bias = job->sums + job->sum_floats;
-        const void *from = gemm->bias->base + gemm->bias_byte_offset;
-        job->c_to_f32(bias, from, job->bias_floats);
+        job->c_to_f32(bias, (const void *)job->call->bias, job->bias_floats);
         job->call->bias = bias;
     }
     bool limited = blas_limit();

@@ -5,17 +5,11 @@
  * the caller's thread and on the thread pool. */
 #include "config.h"
 
-#include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/copy.h"
 
 /* Side of a square tile and maximum length of a row chunk, in elements. */
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
-
-struct copy {
-    struct rows rows; /* target and source, with the same element size */
-    const struct kernels *kernels;
-    int64_t row_tiles; /* number of tiles along axis rank - 2 */
-};
 
 /* Copies a part of a row.  The parameters are those of row_part_fn. */
 static inline void part_copy(const void *context, unsigned char *const *at,
@@ -109,9 +103,8 @@ static bool space_tile(struct iteration_space *space)
     return false;
 }
 
-/* Plans a copy, without the addresses. */
-static void copy_plan(struct copy *out, const struct tandem_tensor_desc *to,
-                      const struct tandem_tensor_desc *from)
+void copy_plan(struct copy *out, const struct tandem_tensor_desc *to,
+               const struct tandem_tensor_desc *from)
 {
     struct iteration_space *space = &out->rows.space;
     const struct tandem_tensor_desc *operands[2] = {to, from};
@@ -124,24 +117,23 @@ static void copy_plan(struct copy *out, const struct tandem_tensor_desc *to,
     rows_plan(&out->rows, operands, CHUNK_ELEMENTS);
 }
 
-static void copy_execute(const struct copy *plan, const struct work *work,
-                         unsigned char *to, unsigned char *from)
+void copy_execute(const struct copy *plan, struct tandem_device *device,
+                  uint32_t op, unsigned char *to, unsigned char *from)
 {
     struct copy copy = *plan;
     const struct iteration_space *space = &copy.rows.space;
     if (space->elements == 0)
         return;
-    copy.kernels = work->device->kernels;
+    copy.kernels = device->kernels;
     copy.rows.base[0] = to;
     copy.rows.base[1] = from;
     if (copy.row_tiles == 0) {
-        rows_run(&copy.rows, work->device->pool, work->op->id, copy_lines,
-                 &copy.rows);
+        rows_run(&copy.rows, device->pool, op, copy_lines, &copy.rows);
         return;
     }
     int64_t rows = space->shape[space->rank - 2];
     int64_t columns = space->shape[space->rank - 1];
-    pool_run(work->device->pool, work->op->id + POOL_VARIANT, copy_tiles, &copy,
+    pool_run(device->pool, op + POOL_VARIANT, copy_tiles, &copy,
              space->elements / (rows * columns) * copy.row_tiles,
              ceil_div(rows, copy.row_tiles) * columns);
 }
@@ -152,25 +144,31 @@ static void copy_between(const struct work *work,
 {
     struct copy plan;
     copy_plan(&plan, to, from);
-    copy_execute(&plan, work, tensor_data(to), tensor_data(from));
+    copy_execute(&plan, work->device, work->op->id, tensor_data(to),
+                 tensor_data(from));
 }
 
-static void copy_class_plan(void *plan, const struct work *work)
+static enum tandem_status copy_class_plan(void *plan, const struct work *work)
 {
     copy_plan(plan, work->outputs[0], work->inputs[0]);
+    return TANDEM_OK;
 }
 
-static void transpose_class_plan(void *plan, const struct work *work)
+static enum tandem_status transpose_class_plan(void *plan,
+                                               const struct work *work)
 {
     struct tandem_tensor_desc permuted;
     space_permute(&permuted, work->inputs[0], work->op->ints);
     copy_plan(plan, work->outputs[0], &permuted);
+    return TANDEM_OK;
 }
 
-static void copy_class_run_plan(const void *plan, const struct work *work,
-                                unsigned char *const *addresses)
+static enum tandem_status copy_class_run_plan(const void *plan,
+                                              const struct work *work,
+                                              unsigned char *const *addresses)
 {
-    copy_execute(plan, work, addresses[1], addresses[0]);
+    copy_execute(plan, work->device, work->op->id, addresses[1], addresses[0]);
+    return TANDEM_OK;
 }
 
 static enum tandem_status copy_run(const struct work *work)

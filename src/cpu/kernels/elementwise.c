@@ -283,7 +283,7 @@ static row_fn row_function(const struct kernels *kernels, uint32_t op,
 }
 
 /* Plans a call, without the addresses of tensors. */
-static void elementwise_plan(void *plan, const struct work *work)
+static enum tandem_status elementwise_plan(void *plan, const struct work *work)
 {
     struct elementwise_iterator *iterator = plan;
     struct rows *rows = &iterator->rows;
@@ -298,7 +298,7 @@ static void elementwise_plan(void *plan, const struct work *work)
     space_elementwise(&rows->space, work->inputs, work->input_count,
                       work->outputs, work->output_count);
     if (rows->space.elements == 0)
-        return;
+        return TANDEM_OK;
     iterator->fn = row_function(work->device->kernels, work->op->id, dtype);
     iterator->pack_elements =
         TANDEM_DTYPE_BYTES(dtype) == 8 ? PACK_ELEMENTS / 2 : PACK_ELEMENTS;
@@ -326,16 +326,18 @@ static void elementwise_plan(void *plan, const struct work *work)
         rows->extent *= rows->space.shape[--rows->space.rank - 1];
     rows->chunk = CHUNK_ELEMENTS;
     rows->chunks = ceil_div(rows->extent, CHUNK_ELEMENTS);
+    return TANDEM_OK;
 }
 
-static void elementwise_run_plan(const void *plan, const struct work *work,
-                                 unsigned char *const *addresses)
+static enum tandem_status elementwise_run_plan(const void *plan,
+                                               const struct work *work,
+                                               unsigned char *const *addresses)
 {
     struct elementwise_iterator iterator =
         *(const struct elementwise_iterator *)plan;
     struct rows *rows = &iterator.rows;
     if (rows->space.elements == 0)
-        return;
+        return TANDEM_OK;
     for (uint32_t i = 0; i < iterator.operands; i++) {
         bool output = i < iterator.outputs;
         uint32_t slot = output ? i : i - iterator.outputs;
@@ -347,6 +349,7 @@ static void elementwise_run_plan(const void *plan, const struct work *work,
     rows_run(rows, work->device->pool,
              work->op->id + (iterator.packed != 0 ? POOL_VARIANT : 0),
              chunks_run, &iterator);
+    return TANDEM_OK;
 }
 
 static enum tandem_status elementwise_run(const struct work *work)
