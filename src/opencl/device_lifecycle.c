@@ -16,6 +16,7 @@
 #include "opencl/device/quirks.h"
 #include "opencl/device/tuning_section.h"
 #include "opencl/gemm/clblast.h"
+#include "opencl/launch/prepared.h"
 #include "opencl/memory/buffer.h"
 #include "opencl/memory/deferred_release.h"
 #include "opencl/memory/pack_cache.h"
@@ -370,6 +371,7 @@ enum tandem_status device_open(uint32_t index,
         device_log(device, TANDEM_LOG_WARNING, "%s",
                    driver_blocklist_warning());
     device->id = device_id_new();
+    gemm_calls_init(&device->gemm_calls, &gemm_functions);
     pthread_mutex_init(&device->mutex, NULL);
     pool_start(&device->pool, values.memory_limit_bytes);
     pthread_mutex_init(&device->copy_mutex, NULL);
@@ -411,6 +413,7 @@ void device_close(struct tandem_device *device)
     build_threads_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
+    gemm_calls_finish(&device->gemm_calls);
     copy_threads_finish(&device->copy_threads);
     pthread_mutex_destroy(&device->copy_mutex);
     uint64_t limit_ns = device_timeout_ns(device);

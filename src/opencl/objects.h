@@ -8,6 +8,7 @@
 
 #include <tandem/backend.h>
 
+#include "common/gemm_calls.h"
 #include "common/handle_pool.h"
 #include "opencl/compile_process/compile_pool.h"
 #include "opencl/device/cl_api.h"
@@ -51,6 +52,7 @@ struct tandem_device {
     uint32_t forced_transfer_path; /* enum transfer_path */
     struct programs programs;
     struct gemm_selector gemm_selector;
+    struct gemm_calls gemm_calls;
     atomic_bool attention_mma_failed; /* the driver cannot run the kernel */
     enum sm90a_self_test_result sm90a_self_test; /* from the profile */
     bool self_test_only; /* tuning runs only the self-test */

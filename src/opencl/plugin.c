@@ -6,17 +6,18 @@
 #include <stdlib.h>
 
 #include "common/argument_check.h"
+#include "common/gemm_operator.h"
+#include "common/last_error.h"
 #include "common/thread_state_guard.h"
 #include "common/struct_size.h"
 #include "config.h"
 #include "opencl/device/device.h"
 #include "opencl/device_lifecycle.h"
-#include "opencl/gemm/gemm.h"
 #include "opencl/memory/pinned_memory.h"
-#include "opencl/prepared.h"
+#include "opencl/launch/prepared.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/event.h"
-#include "opencl/queue/kernel_launch.h"
+#include "opencl/launch/kernel_launch.h"
 #include "opencl/queue/stream_lifecycle.h"
 #include "opencl/transfer/host_import.h"
 #include "opencl/transfer/transfer.h"
@@ -211,6 +212,26 @@ static enum tandem_status check_call(struct tandem_device *device,
     return status == TANDEM_OK ? launch_check(device, request, false) : status;
 }
 
+/* Prepares the GEMM and polls its compilation. */
+static enum tandem_status gemm_ready(struct tandem_device *device,
+                                     const struct tandem_gemm *gemm)
+{
+    struct tandem_gemm normalized;
+    struct gemm_operator operator;
+    struct tandem_prepared *prepared;
+    gemm_args_normalize(&normalized, gemm);
+    gemm_operator_make(&operator, & normalized);
+    for (uint32_t i = 0; i <= operator.input_count; i++)
+        operator.operands[i].alignment_bytes = 64;
+    enum tandem_status status = prepared_create(
+        device, &operator.op, operator.pointers, operator.input_count,
+        &operator.pointers[operator.input_count], 1, 0, NULL, &prepared);
+    if (status == TANDEM_OK)
+        status = prepared_wait(prepared, 0);
+    prepared_release(prepared);
+    return status;
+}
+
 /* Plans the operator and calls `visit` for each kernel that needs a build,
  * until a call fails.  If the device cannot run a kernel, prepares another one
  * and returns NOT_READY. */
@@ -258,9 +279,10 @@ static enum tandem_status entry_prepare(
     if (status != TANDEM_OK)
         return status;
     import_prepare(device);
-    return is_gemm(op)
-               ? gemm_prepare(device, op->gemm)
-               : visit_kernels(device, &request, kernel_variant_prepare);
+    if (!is_gemm(op))
+        return visit_kernels(device, &request, kernel_variant_prepare);
+    status = gemm_ready(device, op->gemm);
+    return status == TANDEM_NOT_READY ? TANDEM_OK : status;
 }
 
 static enum tandem_status kernel_ready(struct tandem_device *device,
@@ -322,14 +344,17 @@ static enum tandem_status entry_launch(
         return status;
     if (!is_gemm(op))
         return operator_launch(stream, &request);
-    return gemm_launch(stream, op->gemm);
+    return argument_error("launch: use gemm for a matrix product");
 }
 
 static enum tandem_status entry_gemm(struct tandem_stream *stream,
                                      const struct tandem_gemm *gemm)
 {
     enum tandem_status status = stream_check(stream);
-    return status == TANDEM_OK ? gemm_launch(stream, gemm) : status;
+    if (status != TANDEM_OK)
+        return status;
+    return gemm_call_launch(&stream->device->gemm_calls, stream->device, stream,
+                            gemm, buffer_address_range);
 }
 
 /* ---- streams and events ---- */

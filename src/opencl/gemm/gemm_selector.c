@@ -431,3 +431,18 @@ bool gemm_selector_choose_own(struct gemm_selector *selector,
         out->ns += model->launch_ns + (double)bytes / model->bytes_per_ns;
     return !out->clblast;
 }
+
+bool gemm_selector_choose_any(struct gemm_selector *selector,
+                              const struct tandem_gemm *gemm,
+                              bool avoids_clblast, struct gemm_selection *out)
+{
+    gemm_selector_choose(selector, gemm, out);
+    if (!out->clblast)
+        return true;
+    if (!clblast_supports_gemm(gemm))
+        return false;
+    if (!avoids_clblast)
+        return true;
+    gemm_selector_choose_without_clblast(selector, gemm, out);
+    return !out->clblast;
+}

@@ -65,6 +65,10 @@ void gemm_selector_choose(struct gemm_selector *selector,
 bool gemm_selector_choose_own(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm, bool patches,
                               uint64_t bytes, struct gemm_selection *out);
+/* Implements choose_gemm of struct op_request. Uses the cache. */
+bool gemm_selector_choose_any(struct gemm_selector *selector,
+                              const struct tandem_gemm *gemm,
+                              bool avoids_clblast, struct gemm_selection *out);
 /* Selects the fastest of the plugin's own kernels. If none supports `gemm`, the
  * result is CLBlast. */
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,

@@ -39,7 +39,6 @@ struct pack_cache_entry {
     struct tandem_device *device;
     struct tandem_buffer *source; /* operand's buffer; NULL after removal */
     struct tandem_buffer memory;  /* without a handle */
-    struct tandem_matrix matrix;  /* the packed operand in `memory` */
     uint32_t users;
     struct pack_cache_entry *next;          /* next entry of `source` */
     struct pack_cache_entry *newer, *older; /* order of last use */

@@ -4,6 +4,8 @@
 #ifndef TANDEM_OPENCL_PLAN_GEMM_KERNEL_CONFIGS_H
 #define TANDEM_OPENCL_PLAN_GEMM_KERNEL_CONFIGS_H
 
+#include <stdbool.h>
+
 #include <tandem/backend.h>
 
 /* The GEMM kernels.  GEMV_n supports n vectors per work-group.  SIMT kernels
@@ -72,6 +74,23 @@ extern const struct gemm_kernel_config gemm_configs[GEMM_KERNEL_COUNT];
 /* Maximum number of steps of k that a work-group of a tiled kernel adds up,
  * unless this would take more than MAX_SPLIT_K splits. */
 #define MAX_SPLIT_STEPS 65536u
+
+/* Stream-K: for the last `split_tiles` tiles of the result, k is split into at
+ * most `splits` ranges.  Without splitting, `splits` is 1 and `split_tiles` is
+ * 0.  GEMV kernels split all tiles or none. */
+struct split_k {
+    uint32_t splits, split_tiles;
+};
+#define ALL_GEMM_TILES UINT32_MAX
+#define NO_SPLIT ((struct split_k){1, 0})
+
+/* How a GEMM is computed. */
+struct gemm_selection {
+    bool clblast;               /* CLBlast is selected */
+    enum gemm_kernel_id kernel; /* kernel used if CLBlast is not selected */
+    struct split_k split;
+    double ns; /* predicted time of a kernel of the plugin */
+};
 
 bool gemm_is_all_f32(const struct tandem_gemm *gemm);
 /* Returns true if CLBlast can compute the GEMM.  All operands must be f32,

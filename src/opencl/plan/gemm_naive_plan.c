@@ -17,10 +17,10 @@ static const struct kernel_info kernel_epilogue = {
     KERNEL_SOURCE(gemm_epilogue), .function = "gemm_epilogue",
     .defines = defines, .param_bytes = sizeof(struct gemm_epilogue_params)};
 
-/* Makes a plan with one step, which runs one work-item per element of `c`.  The
+/* Adds a step, which runs one work-item per element of `c`.  The
  * first buffer of the step is that of `c`, whose offset is at position
  * `c_offset_at` of the parameters. */
-static struct kernel_step *single_step_plan(struct launch_plan *plan,
+static struct kernel_step *element_step_add(struct launch_plan *plan,
                                             const struct tandem_gemm *gemm,
                                             struct kernel_key key,
                                             const void *params,
@@ -29,7 +29,6 @@ static struct kernel_step *single_step_plan(struct launch_plan *plan,
     uint64_t elements = gemm_c_elements(gemm);
     key.index_64bit = elements > MAX_32BIT_INDEX;
     gemm_key_set_activation(&key, gemm);
-    launch_plan_clear(plan);
     struct kernel_step *step = plan_add_step(plan, &key, params);
     step_add_gemm_c(step, gemm, true, c_offset_at);
     step_set_items(step, elements);
@@ -68,7 +67,7 @@ void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
     activation_fill(params.activation, gemm);
     struct kernel_key key = {.kernel = &kernel_naive, .group_log2 = group_log2};
     kernel_key_set_types(&key, gemm);
-    struct kernel_step *step = single_step_plan(
+    struct kernel_step *step = element_step_add(
         plan, gemm, key, &params, AT(gemm_naive_params, c_offset));
     step_add_gemm_operand(step, gemm, operand_of(gemm, OPERAND_A),
                           AT(gemm_naive_params, a_offset));
@@ -97,7 +96,7 @@ void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
     const struct kernel_key key = {.kernel = &kernel_epilogue,
                                    .types = {kernel_type_of(dtype)},
                                    .group_log2 = group_log2};
-    struct kernel_step *step = single_step_plan(
+    struct kernel_step *step = element_step_add(
         plan, gemm, key, &params, AT(gemm_epilogue_params, c_offset));
     step_add_gemm_bias(step, gemm, AT(gemm_epilogue_params, bias_offset));
 }

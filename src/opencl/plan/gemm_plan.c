@@ -488,5 +488,3 @@ void plan_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
     launch_plan_clear(plan);
     plan_add_gemm(plan, gemm, NULL, &selection, packed, group_log2);
 }
-
-const struct plan_class plan_class_gemm = {.plan = NULL};

@@ -10,23 +10,6 @@
 
 enum operand_id { OPERAND_A, OPERAND_B, OPERAND_COUNT };
 
-/* Stream-K: for the last `split_tiles` tiles of the result, k is split into at
- * most `splits` ranges.  Without splitting, `splits` is 1 and `split_tiles` is
- * 0.  GEMV kernels split all tiles or none. */
-struct split_k {
-    uint32_t splits, split_tiles;
-};
-#define ALL_GEMM_TILES UINT32_MAX
-#define NO_SPLIT ((struct split_k){1, 0})
-
-/* How a GEMM is computed. */
-struct gemm_selection {
-    bool clblast;               /* CLBlast is selected */
-    enum gemm_kernel_id kernel; /* kernel used if CLBlast is not selected */
-    struct split_k split;
-    double ns; /* predicted time of a kernel of the plugin */
-};
-
 /* Returns true if the kernel can compute the GEMM, after packing the operands
  * if necessary (operand_packing.h). */
 bool gemm_kernel_supports(const struct tandem_gemm *gemm,

@@ -10,10 +10,10 @@
 #include <tandem/backend.h>
 
 #include "common/iteration_space.h"
+#include "opencl/plan/gemm_kernel_configs.h"
 #include "opencl/plan/kernel_info.h"
 #include "common/params.cl"
 
-struct gemm_selection;
 struct gemm_selector;
 struct platform_device;
 struct tandem_device;
@@ -98,14 +98,27 @@ struct kernel_step {
     _Alignas(8) unsigned char params[MAX_PARAM_BYTES];
 };
 
+/* How the operator GEMM is computed. */
+struct planned_gemm {
+    /* Normalized, with slots.  struct_size is 0 for other operators. */
+    struct tandem_gemm gemm;
+    struct split_k split;
+    /* Operands that the plan packs each time: bit OPERAND_A, OPERAND_B. */
+    uint32_t packs;
+    /* CLBlast computes the product before step `clblast_at`. */
+    bool uses_clblast;
+    uint32_t clblast_at;
+};
+
 struct launch_plan {
     uint32_t step_count; /* 0 if there is nothing to do */
     bool is_overfull;    /* a planner added more than MAX_PLAN_STEPS steps */
-    /* The kernel that request->select_gemm selected: enum gemm_kernel_id + 1,
-     * or 0 for none. */
+    /* The kernel of the plugin that a GEMM, or a convolution as a GEMM, uses:
+     * enum gemm_kernel_id + 1, or 0 for none. */
     uint32_t selected_gemm;
     bool uses_attention_mma;
-    uint64_t temp_bytes; /* size of the temporary buffer in bytes */
+    struct planned_gemm gemm; /* of the operator GEMM */
+    uint64_t temp_bytes;      /* size of the temporary buffer in bytes */
     /* The last element is not part of the plan.  Planners write to it when the
      * plan is full. */
     struct kernel_step step[MAX_PLAN_STEPS + 1];
@@ -118,6 +131,9 @@ static inline void launch_plan_clear(struct launch_plan *plan)
     plan->is_overfull = false;
     plan->selected_gemm = 0;
     plan->uses_attention_mma = false;
+    plan->gemm.gemm.struct_size = 0;
+    plan->gemm.packs = 0;
+    plan->gemm.uses_clblast = false;
     plan->temp_bytes = 0;
 }
 /* Returns FAILED if a planner added more steps, or more buffers or patches to a
@@ -144,11 +160,22 @@ struct op_request {
     bool (*select_gemm)(struct gemm_selector *selector,
                         const struct tandem_gemm *gemm, bool patches,
                         uint64_t bytes, struct gemm_selection *out);
+    /* Selects CLBlast, unless avoids_clblast is set, or a kernel for the
+     * operator GEMM.  Returns false if there is none.  NULL means that there is
+     * none. */
+    bool (*choose_gemm)(struct gemm_selector *selector,
+                        const struct tandem_gemm *gemm, bool avoids_clblast,
+                        struct gemm_selection *out);
     struct gemm_selector *gemm_selector;
+    bool avoids_clblast;
+    /* Replaces the choice for the operator GEMM unless it is NULL. */
+    const struct gemm_selection *gemm_selection;
+    /* Operands of which SLOT_PACKED_A and SLOT_PACKED_B are packed copies. */
+    uint32_t packed_operands;
     bool avoids_attention_mma; /* the driver cannot run attention_mma.cl */
 };
 
-/* Plans a call of any operator except GEMM. */
+/* Plans a call of any operator. */
 enum tandem_status launch_plan_make(struct launch_plan *plan,
                                     const struct op_request *request);
 
@@ -156,7 +183,7 @@ enum tandem_status launch_plan_make(struct launch_plan *plan,
  * row of TANDEM_CLASSES; the planner of the class defines the entry. */
 struct plan_class {
     /* Plans a call whose outputs are not empty.  NULL means that the plugin
-     * does not support the class, or plans it elsewhere (gemm_plan.h). */
+     * does not support the class. */
     void (*plan)(struct launch_plan *plan, const struct op_request *request);
 };
 
@@ -179,11 +206,11 @@ void plan_copy(struct launch_plan *plan, const struct op_request *request);
 void plan_batch_norm(struct launch_plan *plan,
                      const struct op_request *request);
 
-/* Plans the kernel that multiplies the result of a GEMM by `scale`, then adds
+/* Adds the kernel that multiplies the result of a GEMM by `scale`, then adds
  * the bias and applies the activation. */
 void plan_epilogue(struct launch_plan *plan, const struct tandem_gemm *gemm,
                    uint32_t group_log2, float scale);
-/* Plans a GEMM kernel with one work-item per output element, which every device
+/* Adds a GEMM kernel with one work-item per output element, which every device
  * can run. */
 void plan_naive_gemm(struct launch_plan *plan, const struct tandem_gemm *gemm,
                      uint32_t group_log2);

@@ -6,7 +6,7 @@
 
 #include "opencl/device/cl_status.h"
 #include "opencl/memory/deferred_release.h"
-#include "opencl/queue/kernel_launch.h"
+#include "opencl/queue/stream_kernels.h"
 
 static void list_add(struct tandem_stream *stream)
 {

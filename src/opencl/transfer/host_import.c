@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "opencl/memory/deferred_release.h"
-#include "opencl/queue/kernel_launch.h"
+#include "opencl/launch/kernel_launch.h"
 #include "opencl/queue/stream_lifecycle.h"
 #include "opencl/device/cl_status.h"
 

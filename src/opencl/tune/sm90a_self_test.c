@@ -6,7 +6,7 @@
 #include "common/float16.h"
 #include "common/operator_table.h"
 #include "opencl/device/device.h"
-#include "opencl/queue/kernel_launch.h"
+#include "opencl/launch/kernel_launch.h"
 #include "opencl/program/kernel_self_test.h"
 #include "opencl/transfer/transfer.h"
 #include "opencl/tune/tune.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/decimal.h"
-#include "opencl/gemm/gemm.h"
+#include "opencl/launch/kernel_launch.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/tune/tune.h"

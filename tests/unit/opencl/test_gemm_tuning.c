@@ -11,8 +11,8 @@
 #include "support/test_list.h"
 #include "opencl/device/device.h"
 #include "opencl/queue/buffer_commands.h"
-#include "opencl/queue/kernel_launch.h"
-#include "opencl/gemm/gemm.h"
+#include "opencl/launch/kernel_launch.h"
+#include "opencl/launch/kernel_launch.h"
 #include "opencl/tune/tune.h"
 
 static struct platform_device hardware = {.info.kind = TANDEM_DEVICE_GPU,

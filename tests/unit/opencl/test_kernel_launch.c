@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "support/test_list.h"
-#include "opencl/queue/kernel_launch.h"
+#include "opencl/launch/kernel_launch.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/plan/kernel_step.h"

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enqueues launch plans. Only the thread that uses the stream may call this. */
-#ifndef TANDEM_OPENCL_QUEUE_KERNEL_LAUNCH_H
-#define TANDEM_OPENCL_QUEUE_KERNEL_LAUNCH_H
+#ifndef TANDEM_OPENCL_LAUNCH_KERNEL_LAUNCH_H
+#define TANDEM_OPENCL_LAUNCH_KERNEL_LAUNCH_H
 
 #include "common/argument_check.h"
 #include "opencl/queue/stream.h"
-
-/* Returns the stream's kernel object for a step of the plan. Builds it if
- * needed. */
-enum tandem_status stream_kernel_get(struct tandem_stream *stream,
-                                     const struct launch_plan *plan,
-                                     uint32_t step,
-                                     struct stream_kernel **out_kernel);
-void stream_kernels_free(struct tandem_stream *stream);
 
 /* The memory of a launch: the buffer of each slot that the plan uses, and the
  * offset in it where the operand starts. */
@@ -34,6 +26,14 @@ struct tandem_buffer *launch_memory_set(struct launch_memory *out,
 enum tandem_status launch_plan(struct tandem_stream *stream,
                                const struct launch_plan *plan,
                                struct launch_memory *memory);
+/* Replaces the memory of the operands by slots, for a plan. */
+void gemm_memory_to_slots(struct tandem_gemm *gemm, struct launch_memory *out);
+
+/* Returns true if CLBlast, which the plan uses, can compute the GEMM with this
+ * memory: it limits offsets and alignment. */
+bool launch_supports_clblast(struct tandem_device *device,
+                             const struct launch_plan *plan,
+                             const struct launch_memory *memory);
 /* Enqueues the steps of the plan. `memory` also has the temporary buffer. */
 enum tandem_status launch_steps(struct tandem_stream *stream,
                                 const struct launch_plan *plan,

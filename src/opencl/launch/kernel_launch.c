@@ -1,103 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Enqueues the steps of a launch plan. A stream keeps its kernel objects, so
- * that only its first launch of a kernel locks programs.mutex. */
-#include "opencl/queue/kernel_launch.h"
+/* Enqueues the steps of a launch plan; see kernel_launch.h. */
+#include "opencl/launch/kernel_launch.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/operator_table.h"
 #include "common/tensor_overlap.h"
 #include "opencl/device/cl_status.h"
+#include "opencl/gemm/clblast.h"
 #include "opencl/plan/kernel_step.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/hazard_tracking.h"
-
-#define INITIAL_KERNEL_SLOTS 64u
-
-/* ---- the kernels of a stream ---- */
-
-/* Returns the hash table slot for `key`.  The slot is empty if `key` is new. */
-static struct stream_kernel *kernel_slot(struct stream_kernel *kernels,
-                                         uint32_t slots,
-                                         const struct kernel_key *key)
-{
-    uint32_t at = (uint32_t)kernel_key_hash(key) & (slots - 1);
-    while (kernels[at].key.kernel != NULL &&
-           !kernel_key_equal(&kernels[at].key, key))
-        at = (at + 1) & (slots - 1);
-    return &kernels[at];
-}
-
-static enum tandem_status kernel_slots_grow(struct tandem_stream *stream)
-{
-    uint32_t slots = stream->kernel_slots != 0 ? stream->kernel_slots * 2
-                                               : INITIAL_KERNEL_SLOTS;
-    struct stream_kernel *kernels = calloc(slots, sizeof(*kernels));
-    if (kernels == NULL)
-        return memory_error("launch: out of host memory");
-    for (uint32_t i = 0; i < stream->kernel_slots; i++)
-        if (stream->kernels[i].key.kernel != NULL)
-            *kernel_slot(kernels, slots, &stream->kernels[i].key) =
-                stream->kernels[i];
-    free(stream->kernels);
-    stream->kernels = kernels;
-    stream->kernel_slots = slots;
-    return TANDEM_OK;
-}
-
-static enum tandem_status kernel_create(struct tandem_stream *stream,
-                                        const struct launch_plan *plan,
-                                        uint32_t i,
-                                        struct stream_kernel **out_kernel)
-{
-    const struct kernel_step *step = &plan->step[i];
-    struct stream_kernel created = {.key = step->key};
-    enum tandem_status status = TANDEM_OK;
-    if (stream->kernel_count * 2 >= stream->kernel_slots)
-        status = kernel_slots_grow(stream);
-    if (status == TANDEM_OK)
-        status = kernel_variant_create_kernel(stream->device, plan, i,
-                                              &created.kernel);
-    if (status != TANDEM_OK)
-        return status;
-    created.params = malloc(step->param_bytes);
-    if (created.params == NULL) {
-        clReleaseKernel(created.kernel);
-        return memory_error("launch: out of host memory");
-    }
-    *out_kernel =
-        kernel_slot(stream->kernels, stream->kernel_slots, &step->key);
-    **out_kernel = created;
-    stream->kernel_count++;
-    return TANDEM_OK;
-}
-
-enum tandem_status stream_kernel_get(struct tandem_stream *stream,
-                                     const struct launch_plan *plan,
-                                     uint32_t step,
-                                     struct stream_kernel **out_kernel)
-{
-    if (stream->kernel_slots != 0) {
-        *out_kernel = kernel_slot(stream->kernels, stream->kernel_slots,
-                                  &plan->step[step].key);
-        if ((*out_kernel)->key.kernel != NULL)
-            return TANDEM_OK;
-    }
-    return kernel_create(stream, plan, step, out_kernel);
-}
-
-void stream_kernels_free(struct tandem_stream *stream)
-{
-    for (uint32_t i = 0; i < stream->kernel_slots; i++)
-        if (stream->kernels[i].key.kernel != NULL) {
-            clReleaseKernel(stream->kernels[i].kernel);
-            free(stream->kernels[i].params);
-        }
-    free(stream->kernels);
-    stream->kernels = NULL;
-    stream->kernel_slots = stream->kernel_count = 0;
-}
+#include "opencl/queue/stream_kernels.h"
 
 /* ---- one step ---- */
 
@@ -245,15 +159,63 @@ static bool step_uses_counters(const struct kernel_step *step)
     return false;
 }
 
+/* ---- CLBlast ---- */
+
+static void matrix_set_memory(struct tandem_matrix *matrix,
+                              const struct launch_memory *memory)
+{
+    uint32_t slot = buffer_slot(matrix->buffer);
+    matrix->buffer = memory->buffers[slot];
+    matrix->byte_offset += memory->byte_offsets[slot];
+}
+
+static void gemm_set_memory(struct tandem_gemm *gemm,
+                            const struct launch_memory *memory)
+{
+    matrix_set_memory(&gemm->a, memory);
+    matrix_set_memory(&gemm->b, memory);
+    matrix_set_memory(&gemm->c, memory);
+}
+
+bool launch_supports_clblast(struct tandem_device *device,
+                             const struct launch_plan *plan,
+                             const struct launch_memory *memory)
+{
+    struct tandem_gemm gemm = plan->gemm.gemm;
+    gemm_set_memory(&gemm, memory);
+    return clblast_supports_gemm(&gemm) &&
+           clblast_supports_alignment(device, &gemm);
+}
+
+static enum tandem_status clblast_launch(struct tandem_stream *stream,
+                                         const struct launch_plan *plan,
+                                         const struct launch_memory *memory)
+{
+    struct tandem_gemm gemm = plan->gemm.gemm;
+    gemm_set_memory(&gemm, memory);
+    return clblast_gemm_launch(stream, &gemm);
+}
+
+/* ---- plans ---- */
+
 enum tandem_status launch_steps(struct tandem_stream *stream,
                                 const struct launch_plan *plan,
                                 const struct launch_memory *memory)
 {
     enum tandem_status status = TANDEM_OK;
     bool output_written = false;
-    for (uint32_t i = 0; i < plan->step_count && status == TANDEM_OK; i++) {
+    const bool clblast = plan->gemm.uses_clblast;
+    for (uint32_t i = 0; i <= plan->step_count && status == TANDEM_OK; i++) {
         const struct kernel_step *step = &plan->step[i];
         struct stream_kernel *kernel = NULL;
+        if (clblast && i == plan->gemm.clblast_at) {
+            status = clblast_launch(stream, plan, memory);
+            if (status != TANDEM_OK && output_written)
+                return stream_fail(stream, status);
+            output_written = true;
+        }
+        if (status != TANDEM_OK || i == plan->step_count)
+            break;
         if (step->key.kernel != NULL)
             status = stream_kernel_get(stream, plan, i, &kernel);
         if (status == TANDEM_OK)
@@ -303,6 +265,24 @@ struct tandem_buffer *launch_memory_set(struct launch_memory *out,
     out->buffers[slot] = buffer;
     out->byte_offsets[slot] = byte_offset;
     return slot_buffer(slot, low != 0 ? low & -low : MAX_SLOT_ALIGNMENT);
+}
+
+static void matrix_to_slot(struct tandem_matrix *matrix,
+                           struct launch_memory *out, uint32_t slot)
+{
+    matrix->buffer =
+        launch_memory_set(out, slot, matrix->buffer, matrix->byte_offset);
+    matrix->byte_offset = 0;
+}
+
+void gemm_memory_to_slots(struct tandem_gemm *gemm, struct launch_memory *out)
+{
+    matrix_to_slot(&gemm->a, out, SLOT_INPUT);
+    matrix_to_slot(&gemm->b, out, SLOT_INPUT + 1);
+    matrix_to_slot(&gemm->c, out, SLOT_OUTPUT);
+    gemm->bias = launch_memory_set(out, SLOT_INPUT + 2, gemm->bias,
+                                   gemm->bias_byte_offset);
+    gemm->bias_byte_offset = 0;
 }
 
 /* The operands of a request, with slots instead of memory. */

@@ -4,6 +4,7 @@
 #ifndef TANDEM_OPENCL_PREPARED_H
 #define TANDEM_OPENCL_PREPARED_H
 
+#include "common/gemm_calls.h"
 #include "opencl/objects.h"
 
 enum tandem_status prepared_create(
@@ -19,6 +20,9 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
                                    struct tandem_prepared *prepared,
                                    const struct tandem_memory *memory,
                                    uint32_t count);
+
+/* For the entry gemm (common/gemm_calls.h). */
+extern const struct gemm_call_functions gemm_functions;
 
 /* If `status` means that the device cannot run the plan's GEMM kernel, or its
  * kernel of attention for tensor cores, disables the kernel and returns true: a

@@ -3,7 +3,7 @@
  * turns out not to run a kernel of the plan, or only with smaller work-groups,
  * it gets another plan; the old ones live as long as the operator, because
  * other threads may be launching them. */
-#include "opencl/prepared.h"
+#include "opencl/launch/prepared.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #include "opencl/device/event_poll.h"
 #include "opencl/gemm/gemm_selector.h"
 #include "opencl/plan/kernel_step.h"
-#include "opencl/queue/kernel_launch.h"
+#include "opencl/launch/kernel_launch.h"
+#include "opencl/launch/packed_copies.h"
 
 #define PREPARED_MAGIC 0x70726570u
 #define POLL_NS 1000000
@@ -24,6 +25,9 @@
 struct stored_plan {
     struct stored_plan *older;
     uint32_t group_log2; /* work-group size of the device at that time */
+    /* Plans for GEMM operands with packed copies, by the mask of the operands.
+     * Plan 0 does not use CLBlast.  NULL if they were not needed yet. */
+    struct stored_plan *_Atomic variants[1u << OPERAND_COUNT];
     struct launch_plan plan;
 };
 
@@ -40,7 +44,8 @@ bool failed_kernel_disable(struct tandem_device *device,
                            const struct launch_plan *plan,
                            enum tandem_status status)
 {
-    const struct tandem_gemm f32 = {.dtype = TANDEM_F32, .c_dtype = TANDEM_F32};
+    const struct tandem_gemm conv = {.dtype = TANDEM_F32,
+                                     .c_dtype = TANDEM_F32};
     const char *name = "attention_mma";
     if ((plan->selected_gemm == 0 && !plan->uses_attention_mma) ||
         (status != TANDEM_FAILED && status != TANDEM_UNSUPPORTED))
@@ -49,7 +54,10 @@ bool failed_kernel_disable(struct tandem_device *device,
         enum gemm_kernel_id kernel =
             (enum gemm_kernel_id)(plan->selected_gemm - 1);
         name = gemm_configs[kernel].name;
-        gemm_selector_disable(&device->gemm_selector, &f32, kernel);
+        gemm_selector_disable(
+            &device->gemm_selector,
+            plan->gemm.gemm.struct_size != 0 ? &plan->gemm.gemm : &conv,
+            kernel);
     } else {
         atomic_store(&device->attention_mma_failed, true);
     }
@@ -72,9 +80,17 @@ static uint32_t operand_slot(const struct prepared_call *call, uint32_t number)
                : SLOT_OUTPUT + number - call->input_count;
 }
 
+/* What a variant of a plan for a GEMM changes. */
+struct plan_variant {
+    const struct gemm_selection *selection; /* NULL: choose */
+    uint32_t packed_operands;
+    bool avoids_clblast;
+};
+
 static enum tandem_status plan_make(struct launch_plan *out,
                                     struct tandem_device *device,
-                                    const struct prepared_call *call)
+                                    const struct prepared_call *call,
+                                    const struct plan_variant *variant)
 {
     struct tandem_tensor_desc tensors[2 * TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
@@ -90,43 +106,86 @@ static enum tandem_status plan_make(struct launch_plan *out,
                         min_u32(operand->alignment, MAX_SLOT_ALIGNMENT));
         *list = operand->is_scalar ? NULL : &tensors[i];
     }
-    const struct op_request request = {.op = &call->op,
-                                       .inputs = inputs,
-                                       .outputs = outputs,
-                                       .input_count = call->input_count,
-                                       .output_count = call->output_count,
-                                       .select_gemm = gemm_selector_choose_own};
+    const struct op_request request = {
+        .op = &call->op,
+        .inputs = inputs,
+        .outputs = outputs,
+        .input_count = call->input_count,
+        .output_count = call->output_count,
+        .select_gemm = gemm_selector_choose_own,
+        .choose_gemm = gemm_selector_choose_any,
+        .avoids_clblast = variant->avoids_clblast,
+        .gemm_selection = variant->selection,
+        .packed_operands = variant->packed_operands};
     return device_plan_make(device, &request, out);
+}
+
+/* Makes a plan, which the caller owns.  Returns NULL and sets *out_status if
+ * that fails. */
+static struct stored_plan *stored_plan_make(struct tandem_prepared *prepared,
+                                            const struct plan_variant *variant,
+                                            enum tandem_status *out_status)
+{
+    struct launch_plan plan;
+    struct tandem_device *device = prepared->base.device;
+    uint32_t group_log2 = atomic_load(&device->programs.group_log2);
+    *out_status = plan_make(&plan, device, prepared->base.call, variant);
+    if (*out_status != TANDEM_OK)
+        return NULL;
+    size_t bytes = offsetof(struct launch_plan, step) +
+                   plan.step_count * sizeof(plan.step[0]);
+    struct stored_plan *stored =
+        calloc(1, offsetof(struct stored_plan, plan) + bytes);
+    if (stored == NULL) {
+        *out_status = memory_error("op_prepare: out of host memory");
+        return NULL;
+    }
+    memcpy(&stored->plan, &plan, bytes);
+    stored->group_log2 = group_log2;
+    return stored;
 }
 
 /* Makes another plan, unless another thread did since `used` was the newest. */
 static enum tandem_status plan_renew(struct tandem_prepared *prepared,
                                      const struct stored_plan *used)
 {
-    struct launch_plan plan;
-    uint32_t group_log2 =
-        atomic_load(&prepared->base.device->programs.group_log2);
+    static const struct plan_variant first;
     enum tandem_status status = TANDEM_OK;
     pthread_mutex_lock(&prepared->mutex);
     struct stored_plan *newest = atomic_load(&prepared->newest);
-    if (newest == used)
-        status = plan_make(&plan, prepared->base.device, prepared->base.call);
-    if (newest == used && status == TANDEM_OK) {
-        size_t bytes = offsetof(struct launch_plan, step) +
-                       plan.step_count * sizeof(plan.step[0]);
+    if (newest == used) {
         struct stored_plan *stored =
-            malloc(offsetof(struct stored_plan, plan) + bytes);
+            stored_plan_make(prepared, &first, &status);
         if (stored != NULL) {
-            memcpy(&stored->plan, &plan, bytes);
             stored->older = newest;
-            stored->group_log2 = group_log2;
             atomic_store(&prepared->newest, stored);
-        } else {
-            status = memory_error("op_prepare: out of host memory");
         }
     }
     pthread_mutex_unlock(&prepared->mutex);
     return status;
+}
+
+/* Returns variant `index` of the plan, or NULL if it cannot be made. */
+static struct stored_plan *variant_get(struct tandem_prepared *prepared,
+                                       struct stored_plan *plan, uint32_t index)
+{
+    struct stored_plan *variant = atomic_load(&plan->variants[index]);
+    if (variant != NULL)
+        return variant;
+    const struct gemm_selection selection = {
+        .kernel = (enum gemm_kernel_id)(plan->plan.selected_gemm - 1),
+        .split = plan->plan.gemm.split};
+    const struct plan_variant change = {index != 0 ? &selection : NULL, index,
+                                        index == 0};
+    enum tandem_status status;
+    pthread_mutex_lock(&prepared->mutex);
+    variant = atomic_load(&plan->variants[index]);
+    if (variant == NULL) {
+        variant = stored_plan_make(prepared, &change, &status);
+        atomic_store(&plan->variants[index], variant);
+    }
+    pthread_mutex_unlock(&prepared->mutex);
+    return variant;
 }
 
 /* ---- handles ---- */
@@ -136,6 +195,8 @@ static void prepared_free(struct tandem_prepared *prepared)
     struct stored_plan *plan = atomic_load(&prepared->newest);
     while (plan != NULL) {
         struct stored_plan *older = plan->older;
+        for (uint32_t i = 0; i < 1u << OPERAND_COUNT; i++)
+            free(atomic_load(&plan->variants[i]));
         free(plan);
         plan = older;
     }
@@ -170,6 +231,9 @@ static enum tandem_status plan_query(struct tandem_device *device,
                                      const struct launch_plan *plan)
 {
     enum tandem_status status = TANDEM_OK;
+    const struct kernel_key clblast = clblast_key(plan->gemm.gemm.batch > 1);
+    if (plan->gemm.uses_clblast)
+        status = kernel_variant_query(device, &clblast);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan->step_count; i++)
         if (plan->step[i].key.kernel != NULL)
             status = kernel_variant_query(device, &plan->step[i].key);
@@ -180,6 +244,9 @@ static enum tandem_status plan_start(struct tandem_device *device,
                                      const struct launch_plan *plan)
 {
     enum tandem_status status = TANDEM_OK;
+    if (plan->gemm.uses_clblast)
+        status =
+            kernel_variant_prepare_clblast(device, plan->gemm.gemm.batch > 1);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan->step_count; i++)
         if (plan->step[i].key.kernel != NULL)
             status = kernel_variant_prepare(device, plan, i);
@@ -320,17 +387,74 @@ static enum tandem_status memory_check(struct tandem_device *device,
     return status;
 }
 
+/* Launches a GEMM that needs no temporary buffer, because there is no memory
+ * for one.  Deterministic devices return the error instead, because that kernel
+ * adds in another order. */
+static enum tandem_status
+launch_without_temporary(struct tandem_stream *stream,
+                         struct tandem_prepared *prepared,
+                         struct launch_memory *memory)
+{
+    static const struct gemm_selection selection = {.kernel = GEMM_SIMT_32X64,
+                                                    .split = NO_SPLIT};
+    const struct plan_variant change = {&selection, 0, true};
+    enum tandem_status status;
+    struct stored_plan *plan = stored_plan_make(prepared, &change, &status);
+    if (plan == NULL)
+        return status;
+    status = launch_plan(stream, &plan->plan, memory);
+    free(plan);
+    return status;
+}
+
+/* Launches the plan, or the variant of it for the memory, to which *out_used is
+ * set. */
+static enum tandem_status variant_launch(struct tandem_stream *stream,
+                                         struct tandem_prepared *prepared,
+                                         struct stored_plan *used,
+                                         struct launch_memory *memory,
+                                         const struct stored_plan **out_used)
+{
+    struct packed_copies copies = {{NULL}};
+    struct stored_plan *variant = NULL;
+    const struct gemm_selector *selector = &stream->device->gemm_selector;
+    if (used->plan.gemm.uses_clblast &&
+        !launch_supports_clblast(stream->device, &used->plan, memory))
+        variant = variant_get(prepared, used, 0);
+    const struct stored_plan *plan = variant != NULL ? variant : used;
+    uint32_t packed =
+        packed_copies_acquire(&copies, stream, &plan->plan, memory);
+    if (packed != 0 && plan == used)
+        variant = variant_get(prepared, used, packed);
+    plan = variant != NULL ? variant : used;
+    *out_used = plan;
+    enum tandem_status status = launch_plan(stream, &plan->plan, memory);
+    if (status == TANDEM_OUT_OF_MEMORY && plan->plan.temp_bytes != 0 &&
+        plan->plan.selected_gemm != 0 && !selector->deterministic &&
+        prepared->base.call->op.id == TANDEM_OP_GEMM &&
+        atomic_load(&stream->status) == TANDEM_OK)
+        status = launch_without_temporary(stream, prepared, memory);
+    packed_copies_release(&copies);
+    return status;
+}
+
 static enum tandem_status launch(struct tandem_stream *stream,
                                  struct tandem_prepared *prepared,
                                  struct launch_memory *memory)
 {
     for (;;) {
-        const struct stored_plan *used = atomic_load(&prepared->newest);
-        enum tandem_status status = launch_plan(stream, &used->plan, memory);
+        struct stored_plan *used = atomic_load(&prepared->newest);
+        const struct stored_plan *variant = used;
+        bool is_simple =
+            !used->plan.gemm.uses_clblast && used->plan.selected_gemm == 0;
+        enum tandem_status status =
+            is_simple
+                ? launch_plan(stream, &used->plan, memory)
+                : variant_launch(stream, prepared, used, memory, &variant);
         bool renew =
             status == TANDEM_NOT_READY ||
             (atomic_load(&stream->status) == TANDEM_OK &&
-             failed_kernel_disable(stream->device, &used->plan, status));
+             failed_kernel_disable(stream->device, &variant->plan, status));
         if (!renew)
             return status;
         status = plan_renew(prepared, used);
@@ -355,3 +479,8 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
                               count, &operands);
     return status == TANDEM_OK ? launch(stream, prepared, &operands) : status;
 }
+
+/* ---- the entry gemm ---- */
+
+const struct gemm_call_functions gemm_functions = {
+    prepared_create, prepared_launch, prepared_release};
