@@ -39,7 +39,10 @@ static bool batch_collapse(const struct tandem_tensor_desc *const *operands,
     for (uint32_t i = 2; i < c->rank; i++) {
         int64_t extent = c->shape[c->rank - 1 - i];
         for (uint32_t k = 0; k < 3 && extent != 1; k++) {
-            int64_t stride = broadcast_stride(operands[k], i);
+            const struct tandem_tensor_desc *tensor = operands[k];
+            int64_t stride = broadcast_stride(tensor, i);
+            if (shape_elements(tensor->rank, tensor->shape) == 0)
+                stride = 0; /* k is 0 */
             if (*out_batch == 1)
                 out_strides[k] = stride;
             else if (stride != out_strides[k] * *out_batch)

@@ -154,7 +154,7 @@ OPERATOR(ATTENTION, 114, "attention", ATTENTION, 3, 1, "causal,past", "scale,sof
 OPERATOR(ROTARY_EMBEDDING, 115, "rotary_embedding", ROTARY_EMBEDDING, 3, 1, "interleaved,rotary_dim", "")
 OPERATOR(SGD, 110, "sgd", OPTIMIZER, 3, 2, "nesterov", "lr,momentum,dampening,weight_decay")
 OPERATOR(ADAM, 111, "adam", OPTIMIZER, 4, 3, "step,decoupled_weight_decay", "lr,beta1,beta2,eps,weight_decay")
-OPERATOR(GEMM, 120, "gemm", GEMM, 0, 0, "", "")
+OPERATOR(GEMM, 120, "gemm", GEMM, 2, 1, "activation,residual", "alpha,beta,activation_parameter,activation_parameter2")
 OPERATOR(ACOSH, 121, "acosh", UNARY, 1, 1, "", "")
 OPERATOR(ATANH, 122, "atanh", UNARY, 1, 1, "", "")
 OPERATOR(EXP2, 123, "exp2", UNARY, 1, 1, "", "")

@@ -8,6 +8,7 @@
 #include "call.h"
 
 #include "element_value.h"
+#include "prepared_launch.h"
 #include "reference.h"
 #include "suite_class.h"
 
@@ -173,91 +174,22 @@ static enum tandem_status launch_call(const struct suite *plugin,
 
 /* ---- the call as a prepared operator ---- */
 
-/* Returns a power of two that divides the offset, at most 64. */
-static uint32_t offset_alignment(uint64_t offset)
-{
-    const uint32_t low = (uint32_t)(offset % 64);
-
-    return low != 0 ? low & -low : 64;
-}
-
-static bool is_same_tensor(const struct tandem_tensor_desc *a,
-                           const struct tandem_tensor_desc *b)
-{
-    bool same = a->buffer == b->buffer && a->byte_offset == b->byte_offset &&
-                a->dtype == b->dtype && a->rank == b->rank;
-
-    /* Tensors without elements share no byte. */
-    for (uint32_t i = 0; same && i < a->rank && i < TANDEM_MAX_RANK; i++)
-        same = a->shape[i] == b->shape[i] && a->shape[i] != 0 &&
-               (a->shape[i] == 1 || a->strides[i] == b->strides[i]);
-    return same;
-}
-
-/* Returns 1 + the input that the output is, or 0. */
-static uint32_t same_input(const struct arguments *arguments,
-                           const struct tandem_tensor_desc *output)
-{
-    for (uint32_t i = 0; i < arguments->in_count; i++)
-        if (arguments->ins[i] != NULL &&
-            is_same_tensor(arguments->ins[i], output))
-            return i + 1;
-    return 0;
-}
-
-static const struct tandem_operand_desc *
-operand_describe(struct tandem_operand_desc *out,
-                 const struct tandem_tensor_desc *tensor, uint32_t same,
-                 bool is_aligned)
-{
-    if (tensor == NULL)
-        return NULL;
-    *out = (struct tandem_operand_desc){
-        .dtype = tensor->dtype,
-        .rank = tensor->rank,
-        .alignment_bytes =
-            is_aligned ? offset_alignment(tensor->byte_offset) : 0,
-        .same_as_input = same};
-    memcpy(out->shape, tensor->shape, sizeof(out->shape));
-    memcpy(out->strides, tensor->strides, sizeof(out->strides));
-    return out;
-}
-
 /*
- * Prepares the call and launches it. The alignment is that of the operands, or
- * that of their elements.
+ * Makes a GEMM as an operator, or by gemm if its arguments are invalid or
+ * cannot be expressed.
  */
-static enum tandem_status
-prepared_call_launch(const struct suite *plugin,
-                     const struct arguments *arguments, bool is_aligned)
+static enum tandem_status gemm_launch(const struct suite *plugin,
+                                      const struct arguments *arguments,
+                                      bool is_separate)
 {
-    const struct tandem_backend *api = &plugin->api;
-    const uint32_t ins = arguments->in_count, outs = arguments->out_count;
-    struct tandem_operand_desc descs[2 * (CALL_OPERANDS + 1)];
-    const struct tandem_operand_desc *pointers[2 * (CALL_OPERANDS + 1)];
-    struct tandem_memory memory[2 * (CALL_OPERANDS + 1)];
-    struct tandem_prepared *prepared = NULL;
-    enum tandem_status status;
+    const struct tandem_gemm *gemm = &arguments->gemm;
 
-    for (uint32_t i = 0; i < ins + outs; i++) {
-        const struct tandem_tensor_desc *tensor =
-            i < ins ? arguments->ins[i] : arguments->outs[i - ins];
-        uint32_t same =
-            i >= ins && tensor != NULL ? same_input(arguments, tensor) : 0;
-
-        pointers[i] = operand_describe(&descs[i], tensor, same, is_aligned);
-        memory[i] = (struct tandem_memory){NULL, 0};
-        if (tensor != NULL)
-            memory[i] =
-                (struct tandem_memory){tensor->buffer, tensor->byte_offset};
-    }
-    status = api->op_prepare(plugin->device, &arguments->op, pointers, ins,
-                             pointers + ins, outs, 0, NULL, &prepared);
-    if (status != TANDEM_OK)
-        return status;
-    status = api->prepared_launch(plugin->stream, prepared, memory, ins + outs);
-    api->prepared_release(prepared);
-    return status;
+    if (gemm->struct_size != sizeof(*gemm) ||
+        supports_call(plugin, arguments) != TANDEM_OK ||
+        (gemm->bias != NULL && gemm->bias_kind == TANDEM_BIAS_NONE))
+        return launch_call(plugin, arguments);
+    return gemm_launch_as_operator(&plugin->api, plugin->device, plugin->stream,
+                                   gemm, is_separate);
 }
 
 /*
@@ -272,10 +204,14 @@ static enum tandem_status launch_in_turn(const struct suite *plugin,
     static uint32_t calls;
     const uint32_t turn = runs > 1 ? run : calls++;
 
-    if (turn % 2 == 0 || plugin->api.op_prepare == NULL ||
-        arguments->op.gemm != NULL)
+    if (turn % 2 == 0 || plugin->api.op_prepare == NULL)
         return launch_call(plugin, arguments);
-    return prepared_call_launch(plugin, arguments, turn % 4 == 1);
+    if (arguments->op.gemm != NULL)
+        return gemm_launch(plugin, arguments, turn % 4 == 1);
+    return launch_as_prepared(&plugin->api, plugin->device, plugin->stream,
+                              &arguments->op, arguments->ins,
+                              arguments->in_count, arguments->outs,
+                              arguments->out_count, turn % 4 == 1);
 }
 
 /* Downloads the buffers of outputs and, after the last run, of inputs. */

@@ -8,11 +8,28 @@
 #include <string.h>
 
 #include "support/test_list.h"
+#include "opencl/gemm/clblast.h"
 #include "opencl/launch/kernel_launch.h"
+#include "opencl/queue/stream_kernels.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/plan/kernel_step.h"
 #include "opencl/queue/hazard_tracking.h"
+
+/* The tests launch no GEMM, so CLBlast is not linked. */
+bool clblast_supports_alignment(struct tandem_device *device,
+                                const struct tandem_gemm *gemm)
+{
+    (void)device, (void)gemm;
+    return false;
+}
+
+enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
+                                       const struct tandem_gemm *gemm)
+{
+    (void)stream, (void)gemm;
+    return TANDEM_FAILED;
+}
 
 /* ---- functions that kernel_launch.c calls ---- */
 

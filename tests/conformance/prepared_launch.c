@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches of prepared operators; see prepared_launch.h. */
+#include "prepared_launch.h"
+
+#include <string.h>
+
+/* Returns a power of two that divides the offset, at most 64. */
+static uint32_t offset_alignment(uint64_t offset)
+{
+    const uint32_t low = (uint32_t)(offset % 64);
+
+    return low != 0 ? low & -low : 64;
+}
+
+static bool is_same_tensor(const struct tandem_tensor_desc *a,
+                           const struct tandem_tensor_desc *b)
+{
+    bool same = a->buffer == b->buffer && a->byte_offset == b->byte_offset &&
+                a->dtype == b->dtype && a->rank == b->rank;
+
+    /* Tensors without elements share no byte. */
+    for (uint32_t i = 0; same && i < a->rank && i < TANDEM_MAX_RANK; i++)
+        same = a->shape[i] == b->shape[i] && a->shape[i] != 0 &&
+               (a->shape[i] == 1 || a->strides[i] == b->strides[i]);
+    return same;
+}
+
+/* Returns 1 + the input that the output is, or 0. */
+static uint32_t same_input(const struct tandem_tensor_desc *const *inputs,
+                           uint32_t input_count,
+                           const struct tandem_tensor_desc *output)
+{
+    for (uint32_t i = 0; i < input_count; i++)
+        if (inputs[i] != NULL && is_same_tensor(inputs[i], output))
+            return i + 1;
+    return 0;
+}
+
+static const struct tandem_operand_desc *
+operand_describe(struct tandem_operand_desc *out,
+                 const struct tandem_tensor_desc *tensor, uint32_t same,
+                 bool is_aligned)
+{
+    if (tensor == NULL)
+        return NULL;
+    *out = (struct tandem_operand_desc){
+        .dtype = tensor->dtype,
+        .rank = tensor->rank,
+        .alignment_bytes =
+            is_aligned ? offset_alignment(tensor->byte_offset) : 0,
+        .same_as_input = same};
+    memcpy(out->shape, tensor->shape, sizeof(out->shape));
+    memcpy(out->strides, tensor->strides, sizeof(out->strides));
+    return out;
+}
+
+enum tandem_status launch_as_prepared(
+    const struct tandem_backend *api, struct tandem_device *device,
+    struct tandem_stream *stream, const struct tandem_op *op,
+    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
+    const struct tandem_tensor_desc *const *outputs, uint32_t output_count,
+    bool is_aligned)
+{
+    struct tandem_operand_desc descs[2 * MAX_LAUNCH_OPERANDS];
+    const struct tandem_operand_desc *pointers[2 * MAX_LAUNCH_OPERANDS];
+    struct tandem_memory memory[2 * MAX_LAUNCH_OPERANDS];
+    struct tandem_prepared *prepared = NULL;
+    enum tandem_status status;
+
+    for (uint32_t i = 0; i < input_count + output_count; i++) {
+        const bool is_input = i < input_count;
+        const struct tandem_tensor_desc *tensor =
+            is_input ? inputs[i] : outputs[i - input_count];
+        uint32_t same = !is_input && tensor != NULL
+                            ? same_input(inputs, input_count, tensor)
+                            : 0;
+
+        pointers[i] = operand_describe(&descs[i], tensor, same, is_aligned);
+        memory[i] = (struct tandem_memory){NULL, 0};
+        if (tensor != NULL)
+            memory[i] =
+                (struct tandem_memory){tensor->buffer, tensor->byte_offset};
+    }
+    status = api->op_prepare(device, op, pointers, input_count,
+                             pointers + input_count, output_count, 0, NULL,
+                             &prepared);
+    if (status != TANDEM_OK)
+        return status;
+    status = api->prepared_launch(stream, prepared, memory,
+                                  input_count + output_count);
+    api->prepared_release(prepared);
+    return status;
+}
+
+/* ---- GEMM ---- */
+
+/* The matrix as a tensor of rank 3, or of rank 2 without a batch. */
+static struct tandem_tensor_desc matrix_tensor(const struct tandem_gemm *gemm,
+                                               const struct tandem_matrix *from,
+                                               uint32_t dtype, int64_t rows,
+                                               int64_t columns, bool transposed)
+{
+    struct tandem_tensor_desc tensor = {.buffer = from->buffer,
+                                        .byte_offset = from->byte_offset,
+                                        .dtype = dtype,
+                                        .rank = 3,
+                                        .shape = {gemm->batch, rows, columns},
+                                        .strides = {from->batch_stride,
+                                                    transposed ? 1 : from->ld,
+                                                    transposed ? from->ld : 1}};
+
+    if (gemm->batch == 1) {
+        tensor.rank = 2;
+        memmove(tensor.shape, tensor.shape + 1, 2 * sizeof(tensor.shape[0]));
+        memmove(tensor.strides, tensor.strides + 1,
+                2 * sizeof(tensor.strides[0]));
+    }
+    return tensor;
+}
+
+/* Returns the end of c in its buffer, in bytes. */
+static uint64_t c_end(const struct tandem_gemm *gemm, uint32_t dtype)
+{
+    const int64_t last = (gemm->batch - 1) * gemm->c.batch_stride +
+                         (gemm->m - 1) * gemm->c.ld + gemm->n - 1;
+
+    return gemm->c.byte_offset +
+           (uint64_t)(last + 1) * TANDEM_DTYPE_BYTES(dtype);
+}
+
+/* Copies c, for the residual, and fills it with NaN. */
+static enum tandem_status residual_separate(const struct tandem_backend *api,
+                                            struct tandem_device *device,
+                                            struct tandem_stream *stream,
+                                            const struct tandem_gemm *gemm,
+                                            struct tandem_tensor_desc *residual)
+{
+    const uint32_t nan = 0xffffffff;
+    const uint64_t from = gemm->c.byte_offset,
+                   end = c_end(gemm, residual->dtype);
+    enum tandem_status status = api->alloc(device, end, &residual->buffer);
+
+    if (status == TANDEM_OK)
+        status = api->copy(stream, residual->buffer, from, gemm->c.buffer, from,
+                           end - from);
+    /* The bytes between rows do not change. */
+    for (int64_t i = 0; i < gemm->batch * gemm->m && status == TANDEM_OK; i++) {
+        const int64_t bytes = TANDEM_DTYPE_BYTES(residual->dtype);
+        const int64_t at =
+            i / gemm->m * gemm->c.batch_stride + i % gemm->m * gemm->c.ld;
+
+        status =
+            api->fill(stream, gemm->c.buffer, from + (uint64_t)(at * bytes),
+                      (uint64_t)(gemm->n * bytes), &nan, (uint32_t)bytes);
+    }
+    return status;
+}
+
+enum tandem_status gemm_launch_as_operator(const struct tandem_backend *api,
+                                           struct tandem_device *device,
+                                           struct tandem_stream *stream,
+                                           const struct tandem_gemm *gemm,
+                                           bool is_separate)
+{
+    const uint32_t c_dtype = gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
+    const bool by_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
+    const bool has_residual = (float)gemm->beta != 0;
+    const int64_t ints[] = {gemm->activation, has_residual};
+    const double floats[] = {gemm->alpha, gemm->beta,
+                             gemm->activation_parameter,
+                             gemm->activation_parameter2};
+    const struct tandem_op op = {
+        .struct_size = sizeof(op),
+        .id = TANDEM_OP_GEMM,
+        .flags =
+            ((gemm->flags & TANDEM_GEMM_ALLOW_TF32) != 0 ? TANDEM_OP_ALLOW_TF32
+                                                         : 0u) |
+            ((gemm->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR) != 0
+                 ? TANDEM_OP_ALLOW_NORMWISE_ERROR
+                 : 0u),
+        .int_count = 2,
+        .float_count = 4,
+        .ints = ints,
+        .floats = floats};
+    const struct tandem_tensor_desc
+        a = matrix_tensor(gemm, &gemm->a, gemm->dtype, gemm->m, gemm->k,
+                          (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0),
+        b = matrix_tensor(gemm, &gemm->b, gemm->dtype, gemm->k, gemm->n,
+                          (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0),
+        c = matrix_tensor(gemm, &gemm->c, c_dtype, gemm->m, gemm->n, false),
+        bias = {.buffer = gemm->bias,
+                .byte_offset = gemm->bias_byte_offset,
+                .dtype = c_dtype,
+                .rank = by_row ? 2 : 1,
+                .shape = {by_row ? gemm->m : gemm->n, 1},
+                .strides = {1, 1}};
+    struct tandem_tensor_desc residual = c;
+    const struct tandem_tensor_desc *inputs[4] = {&a, &b}, *output = &c;
+    uint32_t count = 2;
+    enum tandem_status status = TANDEM_OK;
+
+    is_separate = is_separate && has_residual && gemm->m > 0 && gemm->n > 0;
+    if (gemm->bias_kind != TANDEM_BIAS_NONE)
+        inputs[count++] = &bias;
+    if (has_residual)
+        inputs[count++] = &residual;
+    if (is_separate)
+        status = residual_separate(api, device, stream, gemm, &residual);
+    if (status == TANDEM_OK)
+        status = launch_as_prepared(api, device, stream, &op, inputs, count,
+                                    &output, 1, true);
+    if (is_separate)
+        api->free(residual.buffer);
+    return status;
+}
