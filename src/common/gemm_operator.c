@@ -15,6 +15,74 @@ uint32_t gemm_residual_input(const struct op_call *call)
                                               : UINT32_MAX;
 }
 
+/* ---- struct tandem_gemm ---- */
+
+uint32_t gemm_c_dtype(const struct tandem_gemm *gemm)
+{
+    bool there =
+        gemm->struct_size >= TANDEM_SIZE_THROUGH(struct tandem_gemm, c_dtype);
+    return there && gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
+}
+
+struct activation gemm_activation(const struct tandem_gemm *gemm)
+{
+    bool there = gemm->struct_size >=
+                 TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_parameter2);
+    return (struct activation){
+        gemm->activation,
+        {gemm->activation_parameter, there ? gemm->activation_parameter2 : 0}};
+}
+
+double gemm_factor(double value)
+{
+    /* Without volatile, GCC 12 vectorizes two adjacent calls of gemm_factor and
+     * omits the rounding to f32. */
+    volatile float rounded = (float)value;
+    return rounded;
+}
+
+/* Sets each stride that affects no address to its smallest valid value, so that
+ * no later code depends on the stride that the caller wrote. */
+static void matrix_normalize_strides(struct tandem_matrix *matrix,
+                                     int64_t batch, int64_t rows,
+                                     int64_t columns)
+{
+    bool empty = batch < 1 || rows < 1 || columns < 1;
+    if (empty || rows == 1)
+        matrix->ld = columns > 1 ? columns : 1;
+    if (empty || batch == 1)
+        matrix->batch_stride = 0;
+}
+
+static void gemm_normalize_strides(struct tandem_gemm *gemm)
+{
+    bool at = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
+    bool bt = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
+    matrix_normalize_strides(&gemm->a, gemm->batch, at ? gemm->k : gemm->m,
+                             at ? gemm->m : gemm->k);
+    matrix_normalize_strides(&gemm->b, gemm->batch, bt ? gemm->n : gemm->k,
+                             bt ? gemm->k : gemm->n);
+    matrix_normalize_strides(&gemm->c, gemm->batch, gemm->m, gemm->n);
+}
+
+void gemm_args_complete(struct tandem_gemm *out, const struct tandem_gemm *gemm)
+{
+    memset(out, 0, sizeof(*out));
+    memcpy(out, gemm,
+           gemm->struct_size < sizeof(*out) ? gemm->struct_size : sizeof(*out));
+    out->struct_size = sizeof(*out);
+    out->c_dtype = gemm_c_dtype(gemm);
+    gemm_normalize_strides(out);
+}
+
+void gemm_args_normalize(struct tandem_gemm *out,
+                         const struct tandem_gemm *gemm)
+{
+    gemm_args_complete(out, gemm);
+    out->alpha = gemm_factor(gemm->alpha);
+    out->beta = gemm_factor(gemm->beta);
+}
+
 /* ---- from the operator to struct tandem_gemm ---- */
 
 /* Returns the stride of the tensor along an axis of the output, which are

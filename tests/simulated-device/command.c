@@ -32,8 +32,8 @@ void command_destroy(struct sim_device *device, struct command *command)
     for (uint32_t i = 0; i < command->memory_count; i++)
         memory_release(device, command->memories[i]);
     free(command->data);
-    free(command->ints);
-    free(command->floats);
+    if (command->prepared)
+        prepared_put(command->prepared);
     free(command);
 }
 
@@ -41,20 +41,6 @@ void command_poison(struct command *command, enum tandem_status status)
 {
     for (uint32_t i = command->read_count; i < command->memory_count; i++)
         command->memories[i]->poison = status;
-}
-
-static enum tandem_status launch_run(struct sim_device *device,
-                                     struct command *command)
-{
-    const struct tandem_tensor_desc *operands[SIM_COMMAND_MEMORIES];
-    const uint32_t count = command->input_count + command->output_count;
-
-    for (uint32_t i = 0; i < count; i++)
-        operands[i] = command->present[i] ? &command->operands[i] : NULL;
-    COUNT(device, executed, 1);
-    return inner_backend()->launch(
-        device->inner_stream, &command->op, operands, command->input_count,
-        operands + command->input_count, command->output_count);
 }
 
 /* Runs the command on the CPU plugin without waiting. */
@@ -80,10 +66,10 @@ static enum tandem_status inner_run(struct sim_device *device,
         return inner->fill(stream, first, command->offset, command->bytes,
                            command->pattern, command->pattern_bytes);
     case COMMAND_LAUNCH:
-        return launch_run(device, command);
-    case COMMAND_GEMM:
         COUNT(device, executed, 1);
-        return inner->gemm(stream, &command->gemm);
+        return inner->prepared_launch(stream, command->prepared->inner,
+                                      command->operands,
+                                      command->operand_count);
     case COMMAND_WAIT:
         break;
     }

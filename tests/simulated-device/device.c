@@ -139,6 +139,7 @@ static void device_destroy(struct sim_device *device)
 {
     if (!device)
         return;
+    gemm_calls_finish(&device->gemm_calls);
     if (device->inner_stream)
         inner_backend()->stream_destroy(device->inner_stream);
     if (device->inner)
@@ -174,6 +175,7 @@ enum tandem_status device_open(uint32_t index,
     if (!device)
         return memory_error("open: no memory");
     pthread_mutex_init(&device->mutex, NULL);
+    gemm_calls_init(&device->gemm_calls, &gemm_functions);
     device->id = device_id_new();
     device->index = index;
     device->next_base = 4096;

@@ -13,7 +13,9 @@
 #include <tandem/backend.h>
 
 #include "common/argument_check.h"
+#include "common/gemm_calls.h"
 #include "common/handle_pool.h"
+#include "common/prepared_call.h"
 #include "simulated_device.h"
 
 #define SIM_MAX_DEVICES 16u
@@ -42,7 +44,6 @@ enum command_kind {
     COMMAND_COPY,
     COMMAND_FILL,
     COMMAND_LAUNCH,
-    COMMAND_GEMM,
     COMMAND_WAIT
 };
 
@@ -65,16 +66,18 @@ struct command {
     uint8_t pattern[8];
     uint32_t pattern_bytes;
     /* Launch. */
-    struct tandem_op op;
-    struct tandem_gemm gemm;
-    int64_t *ints;
-    double *floats;
-    struct tandem_tensor_desc operands[SIM_COMMAND_MEMORIES];
-    bool present[SIM_COMMAND_MEMORIES];
-    uint32_t input_count, output_count;
+    struct sim_prepared *prepared;
+    struct tandem_memory operands[SIM_COMMAND_MEMORIES];
+    uint32_t operand_count;
     /* Wait: NULL if that stream was destroyed. */
     struct sim_stream *stream;
     uint64_t position;
+};
+
+struct sim_prepared {
+    struct prepared_base base;
+    struct tandem_prepared *inner;
+    uint32_t references; /* Queued commands, and 1 until it is released. */
 };
 
 struct sim_stream {
@@ -129,10 +132,11 @@ struct sim_device {
     LIST_HEAD(, sim_buffer) buffers;
     LIST_HEAD(, sim_stream) streams;
     LIST_HEAD(, sim_event) events;
+    struct gemm_calls gemm_calls;
 };
 
 /* Declares the function of a member of struct tandem_backend. */
-#define ENTRY(function, member)                                              \
+#define ENTRY(function, member)                                                \
     __typeof__(*((const struct tandem_backend *)NULL)->member) function
 
 extern struct handle_pool device_pool, buffer_pool, stream_pool, event_pool;
@@ -167,8 +171,8 @@ const char *option_get(const struct tandem_open_options *options,
 
 /* Returns the counters of a device. Only COUNT may change them. */
 struct sim_counters *counters_of(uint32_t device);
-#define COUNT(device, field, n)                                              \
-    __atomic_fetch_add(&counters_of((device)->index)->field, (n),            \
+#define COUNT(device, field, n)                                                \
+    __atomic_fetch_add(&counters_of((device)->index)->field, (n),              \
                        __ATOMIC_RELAXED)
 
 /* ---- device.c ---- */
@@ -216,7 +220,6 @@ ENTRY(operator_supports, supports);
 ENTRY(operator_prepare, prepare);
 ENTRY(operator_ready, query_ready);
 ENTRY(operator_launch, launch);
-ENTRY(operator_gemm, gemm);
 /* An address_range_fn; user is the locked device. */
 enum tandem_status address_range_of(const void *user,
                                     const struct tandem_buffer *handle,
@@ -228,11 +231,8 @@ enum tandem_status operator_is_supported(const struct sim_device *device,
 enum tandem_status readiness(const struct sim_device *device, uint32_t id);
 /* Locked. Compiles an operator that is not ready, which makes it ready. */
 void launch_compile(struct sim_device *device, uint32_t id);
-/* Locked.  Enqueues a call that was checked. */
-enum tandem_status launch_enqueue(
-    struct sim_stream *stream, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
+/* Locked. Sets the scripted fault if the script selects this launch. */
+void launch_fault(struct sim_device *device, struct command *command);
 
 /* ---- prepared.c ---- */
 
@@ -240,6 +240,10 @@ ENTRY(sim_op_prepare, op_prepare);
 ENTRY(sim_prepared_wait, prepared_wait);
 ENTRY(sim_prepared_release, prepared_release);
 ENTRY(sim_prepared_launch, prepared_launch);
+ENTRY(operator_gemm, gemm);
+extern const struct gemm_call_functions gemm_functions;
+/* Drops one reference. */
+void prepared_put(struct sim_prepared *prepared);
 
 /* ---- command.c ---- */
 

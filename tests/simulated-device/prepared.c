@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prepared operators of the simulated GPU. A launch becomes a queued launch
- * command. Any thread may call these functions.
+ * Prepared operators of the simulated GPU, which wrap those of the CPU plugin.
+ * A launch becomes a queued command. Any thread may call these functions.
  */
 #include <stdlib.h>
 
@@ -11,13 +11,14 @@
 #include "internal.h"
 
 static struct handle_pool prepared_pool =
-    HANDLE_POOL(struct prepared_base, 0x73707265u);
+    HANDLE_POOL(struct sim_prepared, 0x73707265u);
 
 /* Locks the device of a live operator. */
 static enum tandem_status prepared_lock(const struct tandem_prepared *handle,
                                         struct sim_device **out_device)
 {
-    const struct prepared_base *prepared = (const void *)handle;
+    const struct prepared_base *prepared =
+        &((const struct sim_prepared *)handle)->base;
     enum tandem_status status = prepared_check(&prepared_pool, prepared);
 
     if (status != TANDEM_OK)
@@ -28,46 +29,33 @@ static enum tandem_status prepared_lock(const struct tandem_prepared *handle,
     return device_lock(prepared->device, out_device);
 }
 
-/* Locked. Checks the call, and asks the CPU plugin whether it supports it. */
-static enum tandem_status
-call_check(struct sim_device *device, const struct tandem_op *op,
-           const struct tandem_operand_desc *const *inputs,
-           uint32_t input_count,
-           const struct tandem_operand_desc *const *outputs,
-           uint32_t output_count, struct prepared_call **out_call)
+/* Locked. Checks the call, and lets the CPU plugin prepare it. */
+static enum tandem_status prepared_fill(
+    struct sim_prepared *prepared, struct sim_device *device,
+    const struct tandem_op *op, const struct tandem_operand_desc *const *inputs,
+    uint32_t input_count, const struct tandem_operand_desc *const *outputs,
+    uint32_t output_count)
 {
     enum tandem_status status = prepared_call_create(
-        op, inputs, input_count, outputs, output_count, out_call);
+        op, inputs, input_count, outputs, output_count, &prepared->base.call);
 
     if (status == TANDEM_OK)
         status = operator_is_supported(device, op->id);
     if (status != TANDEM_OK)
         return status;
     status = inner_backend()->op_prepare(device->inner, op, inputs, input_count,
-                                         outputs, output_count,
-                                         TANDEM_PREPARE_QUERY, NULL, NULL);
+                                         outputs, output_count, 0, NULL,
+                                         &prepared->inner);
     return status == TANDEM_OK ? status : inner_failed(status);
 }
 
-/* Locked. */
-static enum tandem_status prepared_new(struct sim_device *device,
-                                       struct prepared_call *call,
-                                       uint32_t flags,
-                                       struct prepared_base **out_prepared)
+void prepared_put(struct sim_prepared *prepared)
 {
-    if (flags & TANDEM_PREPARE_QUERY)
-        return TANDEM_OK;
-    *out_prepared = handle_new(&prepared_pool);
-    if (!*out_prepared)
-        return memory_error("op_prepare: no memory");
-    (*out_prepared)->call = call;
-    (*out_prepared)->device = (struct tandem_device *)device;
-    (*out_prepared)->device_id = device->id;
-    device->prepared[call->op.id] = true;
-    COUNT(device, prepares, 1);
-    if (flags & TANDEM_PREPARE_COMPILE_NOW)
-        launch_compile(device, call->op.id);
-    return TANDEM_OK;
+    if (__atomic_sub_fetch(&prepared->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    inner_backend()->prepared_release(prepared->inner);
+    free(prepared->base.call);
+    handle_free(&prepared_pool, prepared);
 }
 
 enum tandem_status sim_op_prepare(
@@ -78,8 +66,7 @@ enum tandem_status sim_op_prepare(
     struct tandem_prepared **out_prepared)
 {
     struct sim_device *device;
-    struct prepared_base *prepared = NULL;
-    struct prepared_call *call = NULL;
+    struct sim_prepared *prepared;
     struct tandem_prepared_info info = {.struct_size = sizeof info};
     enum tandem_status status;
 
@@ -90,18 +77,28 @@ enum tandem_status sim_op_prepare(
         status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;
-    status = call_check(device, op, inputs, input_count, outputs, output_count,
-                        &call);
-    if (status == TANDEM_OK)
-        status = prepared_new(device, call, flags, &prepared);
+    prepared = handle_new(&prepared_pool);
+    if (!prepared)
+        return device_unlock(device, memory_error("op_prepare: no memory"));
+    prepared->references = 1;
+    prepared->base.device = handle;
+    prepared->base.device_id = device->id;
+    status = prepared_fill(prepared, device, op, inputs, input_count, outputs,
+                           output_count);
+    if (status == TANDEM_OK && !(flags & TANDEM_PREPARE_QUERY)) {
+        device->prepared[op->id] = true;
+        COUNT(device, prepares, 1);
+        if (flags & TANDEM_PREPARE_COMPILE_NOW)
+            launch_compile(device, op->id);
+    }
     if (status == TANDEM_OK && out_info) {
         info.is_ready = readiness(device, op->id) == TANDEM_OK;
         struct_size_fill(out_info, &info, sizeof info);
     }
-    if (prepared)
+    if (status == TANDEM_OK && !(flags & TANDEM_PREPARE_QUERY))
         *out_prepared = (struct tandem_prepared *)prepared;
     else
-        free(call);
+        sim_prepared_release((struct tandem_prepared *)prepared);
     return device_unlock(device, status);
 }
 
@@ -114,7 +111,7 @@ enum tandem_status sim_prepared_wait(struct tandem_prepared *prepared,
 
     if (status != TANDEM_OK)
         return status;
-    id = ((struct prepared_base *)prepared)->call->op.id;
+    id = ((struct sim_prepared *)prepared)->base.call->op.id;
     COUNT(device, readies, 1);
     if (timeout_ns && device->script.ready != SIM_READY_NEVER)
         device->polls[id] = device->script.ready;
@@ -130,37 +127,75 @@ void sim_prepared_release(struct tandem_prepared *prepared)
 {
     if (!handle_live(&prepared_pool, prepared))
         return;
-    free(((struct prepared_base *)prepared)->call);
-    handle_free(&prepared_pool, prepared);
+    handle_hide(prepared);
+    prepared_put((struct sim_prepared *)prepared);
+}
+
+/* Locked. Replaces the memory of operand i by the CPU plugin's. */
+static enum tandem_status operand_use(struct command *command,
+                                      const struct prepared_call *call,
+                                      uint32_t i,
+                                      const struct tandem_memory *from)
+{
+    const bool is_input = i < call->input_count;
+    struct sim_memory *memory;
+
+    if (call->operands[i].is_scalar)
+        return TANDEM_OK;
+    memory = ((struct sim_buffer *)from->buffer)->memory;
+    if (is_input && memory->poison != TANDEM_OK)
+        return last_error_set(memory->poison,
+                              "%s: the work that should have written input %u "
+                              "failed",
+                              call->info->name, i);
+    command->operands[i].buffer = memory->inner;
+    command->operands[i].byte_offset = from->byte_offset;
+    command_use(command, memory);
+    if (is_input)
+        command->read_count = command->memory_count;
+    return TANDEM_OK;
 }
 
 /* Locked. */
 static enum tandem_status call_enqueue(struct sim_stream *stream,
-                                       const struct prepared_call *call,
+                                       struct sim_prepared *prepared,
                                        const struct tandem_memory *memory)
 {
-    struct tandem_tensor_desc tensors[2 * TANDEM_MAX_OPERANDS];
-    const struct tandem_tensor_desc *pointers[2 * TANDEM_MAX_OPERANDS];
+    const struct prepared_call *call = prepared->base.call;
+    struct sim_device *device = stream->device;
+    struct command *command = command_new(COMMAND_LAUNCH);
+    enum tandem_status status = TANDEM_OK;
 
-    for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
-        tensors[i] = call->operands[i].tensor;
-        tensors[i].buffer = memory[i].buffer;
-        tensors[i].byte_offset = memory[i].byte_offset;
-        pointers[i] = call->operands[i].is_scalar ? NULL : &tensors[i];
+    if (!command)
+        return TANDEM_OUT_OF_MEMORY;
+    command->operand_count = call->input_count + call->output_count;
+    for (uint32_t i = 0; i < command->operand_count && status == TANDEM_OK; i++)
+        status = operand_use(command, call, i, &memory[i]);
+    if (status != TANDEM_OK) {
+        command_destroy(device, command);
+        return status;
     }
-    return launch_enqueue(stream, &call->op, pointers, call->input_count,
-                          pointers + call->input_count, call->output_count);
+    command->prepared = prepared;
+    __atomic_add_fetch(&prepared->references, 1, __ATOMIC_RELAXED);
+    launch_compile(device, call->op.id);
+    launch_fault(device, command);
+    stream_enqueue(stream, command);
+    if (call->op.id == TANDEM_OP_GEMM)
+        COUNT(device, gemms, 1);
+    else
+        COUNT(device, launches, 1);
+    return TANDEM_OK;
 }
 
 enum tandem_status sim_prepared_launch(struct tandem_stream *handle,
-                                       struct tandem_prepared *prepared,
+                                       struct tandem_prepared *launched,
                                        const struct tandem_memory *memory,
                                        uint32_t count)
 {
-    struct prepared_base *base = (struct prepared_base *)prepared;
+    struct sim_prepared *prepared = (struct sim_prepared *)launched;
     struct sim_device *device;
     struct sim_stream *stream;
-    enum tandem_status status = prepared_lock(prepared, &device);
+    enum tandem_status status = prepared_lock(launched, &device);
 
     if (status != TANDEM_OK)
         return status;
@@ -170,11 +205,44 @@ enum tandem_status sim_prepared_launch(struct tandem_stream *handle,
         if (stream->device != device)
             status = prepared_other_device();
         else
-            status = prepared_call_check_memory(base->call, memory, count,
-                                                address_range_of, device);
+            status = prepared_call_check_memory(
+                prepared->base.call, memory, count, address_range_of, device);
         if (status == TANDEM_OK)
-            status = call_enqueue(stream, base->call, memory);
+            status = call_enqueue(stream, prepared, memory);
         device_unlock(stream->device, status);
     }
     return status;
+}
+
+/* ---- the entry gemm ---- */
+
+const struct gemm_call_functions gemm_functions = {
+    sim_op_prepare, sim_prepared_launch, sim_prepared_release};
+
+static enum tandem_status locked_range(const void *user,
+                                       const struct tandem_buffer *buffer,
+                                       struct address_range *out)
+{
+    struct sim_device *device;
+    enum tandem_status status =
+        device_lock((struct tandem_device *)(uintptr_t)user, &device);
+
+    return status == TANDEM_OK
+               ? device_unlock(device, address_range_of(device, buffer, out))
+               : status;
+}
+
+enum tandem_status operator_gemm(struct tandem_stream *handle,
+                                 const struct tandem_gemm *gemm)
+{
+    struct sim_stream *stream;
+    struct sim_device *device;
+    enum tandem_status status = stream_lock(handle, &stream);
+
+    if (status != TANDEM_OK)
+        return status;
+    device = stream->device;
+    pthread_mutex_unlock(&device->mutex);
+    return gemm_call_launch(&device->gemm_calls, (struct tandem_device *)device,
+                            handle, gemm, locked_range);
 }
