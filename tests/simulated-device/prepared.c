@@ -36,6 +36,8 @@ static enum tandem_status prepared_fill(
     uint32_t input_count, const struct tandem_operand_desc *const *outputs,
     uint32_t output_count)
 {
+    struct tandem_operand_desc descs[2 * TANDEM_MAX_OPERANDS];
+    const struct tandem_operand_desc *pointers[2 * TANDEM_MAX_OPERANDS];
     enum tandem_status status = prepared_call_create(
         op, inputs, input_count, outputs, output_count, &prepared->base.call);
 
@@ -43,9 +45,18 @@ static enum tandem_status prepared_fill(
         status = operator_is_supported(device, op->id);
     if (status != TANDEM_OK)
         return status;
-    status = inner_backend()->op_prepare(device->inner, op, inputs, input_count,
-                                         outputs, output_count, 0, NULL,
-                                         &prepared->inner);
+    /* The CPU plugin's addresses are less aligned than those of this device. */
+    for (uint32_t i = 0; i < input_count + output_count; i++) {
+        pointers[i] = i < input_count ? inputs[i] : outputs[i - input_count];
+        if (!pointers[i])
+            continue;
+        descs[i] = *pointers[i];
+        descs[i].alignment_bytes = 0;
+        pointers[i] = &descs[i];
+    }
+    status = inner_backend()->op_prepare(
+        device->inner, op, pointers, input_count, pointers + input_count,
+        output_count, 0, NULL, &prepared->inner);
     return status == TANDEM_OK ? status : inner_failed(status);
 }
 
