@@ -125,13 +125,13 @@
  *                before the last two broadcast like NumPy.  Optionally bias,
  *                [n] (a number per column) or [m][1] (per row), and with
  *                residual 1 a residual like the output, which the output may
- *                be.  If k or alpha is 0, a and b are not read and their product
- *                is 0.  a and b have one dtype, the others one: f32 or, with
- *                TANDEM_CAP_F16_BF16_STORAGE, f16 or bf16.  Sums and the
- *                epilogue are f32; a 16-bit result is rounded once.  Strides:
- *                1 along one of the last two dimensions of a and of b, and
- *                along the last one of bias and output; others as in struct
- *                tandem_gemm, or the call is TANDEM_UNSUPPORTED
+ *                be.  If k or alpha is 0, a and b are not read and their
+ *                product is 0.  a and b have one dtype, the others one: f32
+ *                or, with TANDEM_CAP_F16_BF16_STORAGE, f16 or bf16.  Sums and
+ *                the epilogue are f32; a 16-bit result is rounded once.  The
+ *                stride is 1 along one of the last two dimensions of a and of
+ *                b, and along the last one of bias and output; other strides
+ *                are as in struct tandem_gemm, or the call is UNSUPPORTED
  * A negative axis or index counts from the end.  NaN propagates through every
  * operator that computes, also max, min, relu and clip, but need not reach a
  * result that is unspecified, which may be any number, infinity or NaN.  argmax

@@ -96,7 +96,8 @@ static void entry_insert(struct gemm_calls *calls,
 
 /* Sets *out to the alignment of an operand.  Fails if the buffer is invalid. */
 static bool alignment_find(uint64_t *out, const struct tandem_buffer *buffer,
-                           uint64_t byte_offset, address_range_fn span,
+                           uint64_t byte_offset, uint64_t min_alignment,
+                           address_range_fn span,
                            const struct tandem_device *device)
 {
     struct address_range range;
@@ -104,6 +105,9 @@ static bool alignment_find(uint64_t *out, const struct tandem_buffer *buffer,
         return false;
     uint64_t low = (range.base + byte_offset) % MAX_ALIGNMENT;
     *out = low != 0 ? low & -low : MAX_ALIGNMENT;
+    /* The address of an empty matrix does not matter. */
+    if (*out < min_alignment)
+        *out = min_alignment;
     return true;
 }
 
@@ -112,6 +116,8 @@ static bool key_fill(struct gemm_call_key *out, const struct tandem_gemm *gemm,
                      address_range_fn span, const struct tandem_device *device)
 {
     uint64_t *alignments = out->alignments;
+    const uint64_t ab_bytes = TANDEM_DTYPE_BYTES(gemm->dtype);
+    const uint64_t c_bytes = TANDEM_DTYPE_BYTES(gemm->c_dtype);
     out->gemm = *gemm;
     out->gemm.a.buffer = out->gemm.b.buffer = out->gemm.c.buffer = NULL;
     out->gemm.a.byte_offset = out->gemm.b.byte_offset = 0;
@@ -119,14 +125,14 @@ static bool key_fill(struct gemm_call_key *out, const struct tandem_gemm *gemm,
     out->gemm.bias = NULL;
     alignments[3] = 0;
     return alignment_find(&alignments[0], gemm->a.buffer, gemm->a.byte_offset,
-                          span, device) &&
+                          ab_bytes, span, device) &&
            alignment_find(&alignments[1], gemm->b.buffer, gemm->b.byte_offset,
-                          span, device) &&
+                          ab_bytes, span, device) &&
            alignment_find(&alignments[2], gemm->c.buffer, gemm->c.byte_offset,
-                          span, device) &&
+                          c_bytes, span, device) &&
            (gemm->bias_kind == TANDEM_BIAS_NONE ||
             alignment_find(&alignments[3], gemm->bias, gemm->bias_byte_offset,
-                           span, device));
+                           c_bytes, span, device));
 }
 
 static void alignments_set(struct gemm_operator *operator,

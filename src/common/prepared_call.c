@@ -265,7 +265,8 @@ static enum tandem_status range_find(const struct prepared_call *prepared,
             "reaches outside its buffer of %llu bytes (offset %llu)",
             (unsigned long long)buffer.bytes, (unsigned long long)offset);
     uint64_t start = buffer.base + offset;
-    if ((start & (operand->alignment - 1)) != 0)
+    bool is_empty = operand->bytes_before + operand->bytes_after == 0;
+    if (!is_empty && (start & (operand->alignment - 1)) != 0)
         return operand_error(&call, number,
                              "starts at byte %llu, which is not aligned to the "
                              "%u bytes of its description",
