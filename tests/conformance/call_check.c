@@ -7,8 +7,9 @@
  */
 #include "call.h"
 
+#include "../../tools/common/tensor_call.h"
 #include "element_value.h"
-#include "prepared_launch.h"
+#include "gemm_launch.h"
 #include "reference.h"
 #include "suite_class.h"
 
@@ -208,10 +209,10 @@ static enum tandem_status launch_in_turn(const struct suite *plugin,
         return launch_call(plugin, arguments);
     if (arguments->op.gemm != NULL)
         return gemm_launch(plugin, arguments, turn % 4 == 1);
-    return launch_as_prepared(&plugin->api, plugin->device, plugin->stream,
-                              &arguments->op, arguments->ins,
-                              arguments->in_count, arguments->outs,
-                              arguments->out_count, turn % 4 == 1);
+    return tensors_launch(&plugin->api, plugin->device, plugin->stream,
+                          &arguments->op, arguments->ins, arguments->in_count,
+                          arguments->outs, arguments->out_count,
+                          turn % 4 == 1 ? 64 : 0);
 }
 
 /* Downloads the buffers of outputs and, after the last run, of inputs. */

@@ -8,7 +8,8 @@ tandem_conformance_LDADD = libconformance.la -lm
 noinst_LTLIBRARIES += libconformance.la
 libconformance_la_SOURCES = $(tests_conformance_files) \
 	tools/common/program_options.c tools/common/program_output.c \
-	tools/common/progress_bar.c tools/common/text_wrap.c
+	tools/common/progress_bar.c tools/common/tensor_call.c \
+	tools/common/text_wrap.c
 libconformance_la_CPPFLAGS = $(conformance_cppflags)
 conformance_cppflags = -I$(top_srcdir)/plugin-api
 man_MANS += docs/man/tandem-conformance.1

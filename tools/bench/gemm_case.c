@@ -4,6 +4,9 @@
 
 #include "gemm_case.h"
 
+#include "common/argument_check.h"
+#include "common/gemm_operator.h"
+
 #ifdef BENCH_CBLAS
 #include <cblas.h>
 #endif
@@ -60,8 +63,17 @@ static bool launch_after(struct gemm_case *p, uint32_t id, bool bias)
                                            .strides = {1}};
     const struct tandem_tensor_desc *const in[] = {&c, &row};
 
-    return session->backend->launch(session->stream, &op, in, bias ? 2 : 1, in,
-                                    1) == TANDEM_OK;
+    struct tandem_prepared **prepared = &p->after[bias ? 1 : 0];
+    struct tensor_call call;
+
+    tensor_call_init(&call, in, bias ? 2 : 1, in, 1, 64);
+    if (*prepared == NULL &&
+        tensor_call_prepare(&call, session->backend, session->device, &op, 0,
+                            prepared) != TANDEM_OK)
+        return false;
+    return session->backend->prepared_launch(session->stream, *prepared,
+                                             call.memory,
+                                             bias ? 3 : 2) == TANDEM_OK;
 }
 
 static bool run_three(void *argument)
@@ -205,6 +217,8 @@ static void gemm_case_close(struct gemm_case *p)
 #ifdef BENCH_OPENCL
     clblast_destroy(p->clblast);
 #endif
+    for (int i = 0; i < 2; i++)
+        session->backend->prepared_release(p->after[i]);
     for (int i = 0; i < OPERANDS; i++)
         session->backend->free(p->buffers[i]);
     free(p->a);
@@ -216,15 +230,19 @@ static void gemm_case_close(struct gemm_case *p)
 static bool gemm_case_open(struct gemm_case *p, struct bench *bench)
 {
     const struct tandem_backend *backend = bench->session.backend;
-    struct tandem_op op = {
-        .struct_size = sizeof op, .id = TANDEM_OP_GEMM, .gemm = &p->gemm};
+    struct tandem_gemm normalized;
+    struct gemm_operator call;
     enum tandem_status status;
 
     memset(p, 0, sizeof *p);
     p->bench = bench;
     gemm_read_row(p, bench->row);
     gemm_fill(p, &p->gemm);
-    status = backend->supports(bench->session.device, &op, NULL, 0, NULL, 0);
+    gemm_args_normalize(&normalized, &p->gemm);
+    gemm_operator_make(&call, &normalized);
+    status = backend->op_prepare(
+        bench->session.device, &call.op, call.pointers, call.input_count,
+        &call.pointers[call.input_count], 1, TANDEM_PREPARE_QUERY, NULL, NULL);
     if (status != TANDEM_OK) {
         bench_unavailable(bench, "%s", backend->last_error());
         return false;

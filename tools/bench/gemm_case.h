@@ -44,8 +44,10 @@ struct gemm_case {
     struct tandem_gemm gemm;          /* as the row says */
     struct tandem_gemm plain;         /* the same without bias and relu */
     struct tandem_buffer *buffers[4]; /* a, b, bias, c */
-    float *a, *b, *bias_values;       /* on the host */
-    float *c;                         /* for a reference on the host */
+    /* relu and add on c, in place; NULL before their first launch. */
+    struct tandem_prepared *after[2];
+    float *a, *b, *bias_values; /* on the host */
+    float *c;                   /* for a reference on the host */
     struct sampled_entries samples;
     struct clblast *clblast; /* owned; NULL without CLBlast */
 };

@@ -39,24 +39,27 @@ static void item_fail(struct kernel_list *list, const struct kernel_item *item)
                                          list->session->backend->last_error()));
 }
 
-/* Applies the forms to the GEMM that resident_op_describe made. */
-static void item_form(struct kernel_item *item, uint32_t forms)
+/* Applies the forms to the case of a GEMM. */
+static void gemm_form(struct op_case *c, uint32_t forms)
 {
-    struct tandem_gemm *gemm = &item->work.gemm;
+    struct tandem_tensor_desc *b = &c->in[1];
 
-    if (item->work.c.op.gemm == NULL)
-        return;
     if ((forms & KERNEL_TRANSPOSED) != 0) {
-        gemm->flags = TANDEM_GEMM_TRANSPOSE_B;
-        gemm->b.ld = gemm->k;
-        gemm->b.batch_stride = gemm->n * gemm->k;
+        b->strides[b->rank - 2] = 1;
+        b->strides[b->rank - 1] = c->k;
     }
     if ((forms & KERNEL_BIAS) != 0)
-        gemm->bias_kind = TANDEM_BIAS_PER_COLUMN;
+        c->in[c->inputs++] =
+            (struct tandem_tensor_desc){.dtype = c->out[0].dtype,
+                                        .rank = 1,
+                                        .shape = {c->n},
+                                        .strides = {1}};
     if ((forms & KERNEL_RELU) != 0)
-        gemm->activation = TANDEM_OP_RELU;
-    if ((forms & KERNEL_GELU) != 0)
-        gemm->activation = TANDEM_OP_GELU;
+        c->ints[0] = TANDEM_OP_RELU;
+    if ((forms & KERNEL_GELU) != 0) {
+        c->ints[0] = TANDEM_OP_GELU;
+        c->floats[2] = 0; /* the formula with erf */
+    }
 }
 
 /* Returns false if the operator or the device does not support the call. */
@@ -73,10 +76,9 @@ static bool item_describe(struct kernel_list *list, struct kernel_item *item,
         return false;
     if ((forms & KERNEL_REPEATED) != 0 && c->inputs > 0)
         c->in[c->inputs - 1].strides[0] = 0;
-    if (resident_op_describe(&item->work, list->session) != TANDEM_OK)
-        return false;
-    item_form(item, forms);
-    return true;
+    if (c->op.id == TANDEM_OP_GEMM)
+        gemm_form(c, forms);
+    return resident_op_describe(&item->work, list->session) == TANDEM_OK;
 }
 
 void kernels_add(struct kernel_list *list, const char *op, const char *shape,

@@ -9,64 +9,32 @@
 
 #include <string.h>
 
-static struct tandem_matrix matrix_of(const struct tandem_tensor_desc *desc)
-{
-    uint32_t rank = desc->rank;
-    struct tandem_matrix matrix = {desc->buffer, 0, desc->shape[rank - 1], 0};
+/* All plugins align buffers to 64 bytes. */
+#define OPERAND_ALIGNMENT 64u
 
-    if (matrix.ld < 1)
-        matrix.ld = 1;
-    if (rank == 3)
-        matrix.batch_stride = desc->shape[1] * desc->shape[2];
-    return matrix;
+/* Describes the operands that have no buffers yet, or those that have. */
+static void operands_describe(struct resident_op *work)
+{
+    tensor_call_init(&work->call, work->in, work->c.inputs, work->out,
+                     work->c.outputs, OPERAND_ALIGNMENT);
 }
 
-static void set_gemm(struct resident_op *work)
+enum tandem_status resident_op_prepare(struct resident_op *work)
 {
-    struct op_case *c = &work->c;
-
-    if (c->op.id != TANDEM_OP_GEMM)
-        return;
-    work->gemm = (struct tandem_gemm){
-        .struct_size = sizeof work->gemm,
-        .dtype = TANDEM_F32,
-        .m = c->m,
-        .n = c->n,
-        .k = c->k,
-        .batch = c->batch,
-        .alpha = 1,
-        .a = matrix_of(&c->in[0]),
-        .b = matrix_of(&c->in[1]),
-        .c = matrix_of(&c->out[0]),
-    };
-    c->op.gemm = &work->gemm;
+    if (work->prepared != NULL)
+        return TANDEM_OK;
+    return tensor_call_prepare(&work->call, work->session->backend,
+                               work->session->device, &work->c.op, 0,
+                               &work->prepared);
 }
 
-/* Type of the vtable functions `supports`, `prepare` and `query_ready`. */
-typedef enum tandem_status (*query_fn)(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-
-static enum tandem_status resident_op_ask(const struct resident_op *work,
-                                          query_fn query)
+enum tandem_status resident_op_query_ready(struct resident_op *work)
 {
-    const struct op_case *c = &work->c;
+    enum tandem_status status = resident_op_prepare(work);
 
-    if (c->op.gemm != NULL)
-        return query(work->session->device, &c->op, NULL, 0, NULL, 0);
-    return query(work->session->device, &c->op, work->in, c->inputs, work->out,
-                 c->outputs);
-}
-
-enum tandem_status resident_op_prepare(const struct resident_op *work)
-{
-    return resident_op_ask(work, work->session->backend->prepare);
-}
-
-enum tandem_status resident_op_query_ready(const struct resident_op *work)
-{
-    return resident_op_ask(work, work->session->backend->query_ready);
+    return status == TANDEM_OK
+               ? work->session->backend->prepared_wait(work->prepared, 0)
+               : status;
 }
 
 enum tandem_status resident_op_describe(struct resident_op *work,
@@ -74,12 +42,18 @@ enum tandem_status resident_op_describe(struct resident_op *work,
 {
     work->session = session;
     work->buffer_count = 0;
+    work->prepared = NULL;
     for (uint32_t i = 0; i < TANDEM_MAX_OPERANDS; i++) {
         work->in[i] = &work->c.in[i];
         work->out[i] = &work->c.out[i];
     }
-    set_gemm(work);
-    return resident_op_ask(work, session->backend->supports);
+    operands_describe(work);
+    /* There are no buffers that could be compared. */
+    for (uint32_t i = 0; i < work->c.outputs; i++)
+        work->call.descs[work->c.inputs + i].same_as_input =
+            work->c.alias[i] >= 0 ? (uint32_t)work->c.alias[i] + 1 : 0;
+    return tensor_call_prepare(&work->call, session->backend, session->device,
+                               &work->c.op, TANDEM_PREPARE_QUERY, NULL);
 }
 
 static enum tandem_status operand_alloc(struct resident_op *work,
@@ -130,7 +104,8 @@ enum tandem_status resident_op_begin(struct resident_op *work,
         status = operands_alloc(work);
     if (status != TANDEM_OK)
         resident_op_destroy(work);
-    set_gemm(work);
+    else
+        operands_describe(work);
     work->setup_ns = clock_now_ns() - start;
     return status;
 }
@@ -155,17 +130,20 @@ void resident_op_destroy(struct resident_op *work)
     for (uint32_t i = 0; i < work->buffer_count; i++)
         work->session->backend->free(work->buffers[i]);
     work->buffer_count = 0;
+    work->session->backend->prepared_release(work->prepared);
+    work->prepared = NULL;
 }
 
 enum tandem_status resident_op_launch(struct resident_op *work)
 {
-    struct op_case *c = &work->c;
-    struct device_session *session = work->session;
+    const struct device_session *session = work->session;
+    enum tandem_status status = resident_op_prepare(work);
 
-    if (c->op.gemm != NULL)
-        return session->backend->gemm(session->stream, &work->gemm);
-    return session->backend->launch(session->stream, &c->op, work->in,
-                                    c->inputs, work->out, c->outputs);
+    if (status != TANDEM_OK)
+        return status;
+    return session->backend->prepared_launch(session->stream, work->prepared,
+                                             work->call.memory,
+                                             work->c.inputs + work->c.outputs);
 }
 
 enum tandem_status resident_op_stream(struct resident_op *work, uint64_t count,
@@ -226,8 +204,8 @@ enum tandem_status resident_op_time(struct resident_op *work,
     }
     out->ns = quantile(samples, batch, 0.5);
     if (out->ns > 0)
-        out->spread = (quantile(samples, batch, 0.75) -
-                       quantile(samples, batch, 0.25)) /
-                      out->ns;
+        out->spread =
+            (quantile(samples, batch, 0.75) - quantile(samples, batch, 0.25)) /
+            out->ns;
     return status;
 }

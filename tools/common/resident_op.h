@@ -8,6 +8,7 @@
 
 #include "device_session.h"
 #include "op_case.h"
+#include "tensor_call.h"
 
 #define WORK_BUFFERS (2 * TANDEM_MAX_OPERANDS)
 
@@ -15,12 +16,13 @@
 struct resident_op {
     struct device_session *session;
     struct op_case c;
-    struct tandem_gemm gemm;
     const struct tandem_tensor_desc *in[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *out[TANDEM_MAX_OPERANDS];
     struct tandem_buffer *buffers[WORK_BUFFERS];
     uint32_t buffer_count;
-    uint64_t setup_ns; /* time to create and fill the buffers */
+    struct tensor_call call;
+    struct tandem_prepared *prepared; /* NULL before the first launch */
+    uint64_t setup_ns;                /* time to create and fill the buffers */
 };
 
 /* Builds the operator's case (op_case.h) and its buffers.  Returns
@@ -34,14 +36,14 @@ enum tandem_status resident_op_create(struct resident_op *work,
 enum tandem_status resident_op_begin(struct resident_op *work,
                                      struct device_session *session);
 /* Like resident_op_begin, without buffers.  The object may only be passed to
- * resident_op_prepare and resident_op_query_ready, and needs no destroy. */
+ * resident_op_prepare, resident_op_query_ready and resident_op_destroy. */
 enum tandem_status resident_op_describe(struct resident_op *work,
                                         struct device_session *session);
 /* resident_op_prepare makes the device compile the operator's kernels in the
  * background.  resident_op_query_ready returns TANDEM_NOT_READY while they
  * compile, then TANDEM_OK or the error of the compilation. */
-enum tandem_status resident_op_prepare(const struct resident_op *work);
-enum tandem_status resident_op_query_ready(const struct resident_op *work);
+enum tandem_status resident_op_prepare(struct resident_op *work);
+enum tandem_status resident_op_query_ready(struct resident_op *work);
 /* [blocks] Waits for the session's stream, then frees the buffers. */
 void resident_op_destroy(struct resident_op *work);
 enum tandem_status resident_op_launch(struct resident_op *work);

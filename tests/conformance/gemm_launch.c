@@ -1,98 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches of prepared operators; see prepared_launch.h. */
-#include "prepared_launch.h"
+/* Launches GEMMs as an operator; see gemm_launch.h. */
+#include "gemm_launch.h"
+
+#include "../../tools/common/tensor_call.h"
 
 #include <string.h>
-
-/* Returns a power of two that divides the offset, at most 64. */
-static uint32_t offset_alignment(uint64_t offset)
-{
-    const uint32_t low = (uint32_t)(offset % 64);
-
-    return low != 0 ? low & -low : 64;
-}
-
-static bool is_same_tensor(const struct tandem_tensor_desc *a,
-                           const struct tandem_tensor_desc *b)
-{
-    bool same = a->buffer == b->buffer && a->byte_offset == b->byte_offset &&
-                a->dtype == b->dtype && a->rank == b->rank;
-
-    /* Tensors without elements share no byte. */
-    for (uint32_t i = 0; same && i < a->rank && i < TANDEM_MAX_RANK; i++)
-        same = a->shape[i] == b->shape[i] && a->shape[i] != 0 &&
-               (a->shape[i] == 1 || a->strides[i] == b->strides[i]);
-    return same;
-}
-
-/* Returns 1 + the input that the output is, or 0. */
-static uint32_t same_input(const struct tandem_tensor_desc *const *inputs,
-                           uint32_t input_count,
-                           const struct tandem_tensor_desc *output)
-{
-    for (uint32_t i = 0; i < input_count; i++)
-        if (inputs[i] != NULL && is_same_tensor(inputs[i], output))
-            return i + 1;
-    return 0;
-}
-
-static const struct tandem_operand_desc *
-operand_describe(struct tandem_operand_desc *out,
-                 const struct tandem_tensor_desc *tensor, uint32_t same,
-                 bool is_aligned)
-{
-    if (tensor == NULL)
-        return NULL;
-    *out = (struct tandem_operand_desc){
-        .dtype = tensor->dtype,
-        .rank = tensor->rank,
-        .alignment_bytes =
-            is_aligned ? offset_alignment(tensor->byte_offset) : 0,
-        .same_as_input = same};
-    memcpy(out->shape, tensor->shape, sizeof(out->shape));
-    memcpy(out->strides, tensor->strides, sizeof(out->strides));
-    return out;
-}
-
-enum tandem_status launch_as_prepared(
-    const struct tandem_backend *api, struct tandem_device *device,
-    struct tandem_stream *stream, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count,
-    bool is_aligned)
-{
-    struct tandem_operand_desc descs[2 * MAX_LAUNCH_OPERANDS];
-    const struct tandem_operand_desc *pointers[2 * MAX_LAUNCH_OPERANDS];
-    struct tandem_memory memory[2 * MAX_LAUNCH_OPERANDS];
-    struct tandem_prepared *prepared = NULL;
-    enum tandem_status status;
-
-    for (uint32_t i = 0; i < input_count + output_count; i++) {
-        const bool is_input = i < input_count;
-        const struct tandem_tensor_desc *tensor =
-            is_input ? inputs[i] : outputs[i - input_count];
-        uint32_t same = !is_input && tensor != NULL
-                            ? same_input(inputs, input_count, tensor)
-                            : 0;
-
-        pointers[i] = operand_describe(&descs[i], tensor, same, is_aligned);
-        memory[i] = (struct tandem_memory){NULL, 0};
-        if (tensor != NULL)
-            memory[i] =
-                (struct tandem_memory){tensor->buffer, tensor->byte_offset};
-    }
-    status = api->op_prepare(device, op, pointers, input_count,
-                             pointers + input_count, output_count, 0, NULL,
-                             &prepared);
-    if (status != TANDEM_OK)
-        return status;
-    status = api->prepared_launch(stream, prepared, memory,
-                                  input_count + output_count);
-    api->prepared_release(prepared);
-    return status;
-}
-
-/* ---- GEMM ---- */
 
 /* The matrix as a tensor of rank 3, or of rank 2 without a batch. */
 static struct tandem_tensor_desc matrix_tensor(const struct tandem_gemm *gemm,
@@ -207,8 +119,8 @@ enum tandem_status gemm_launch_as_operator(const struct tandem_backend *api,
     if (is_separate)
         status = residual_separate(api, device, stream, gemm, &residual);
     if (status == TANDEM_OK)
-        status = launch_as_prepared(api, device, stream, &op, inputs, count,
-                                    &output, 1, true);
+        status = tensors_launch(api, device, stream, &op, inputs, count,
+                                &output, 1, 64);
     if (is_separate)
         api->free(residual.buffer);
     return status;
