@@ -233,7 +233,10 @@ enum tandem_status check_op(const struct tandem_op *op,
             return argument_error("gemm: expected the operands in op->gemm, "
                                   "got %u inputs and %u outputs",
                                   input_count, output_count);
-        status = check_attributes(&call);
+        status =
+            check_flags("gemm", op->flags,
+                        TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32 |
+                            TANDEM_OP_ALLOW_NORMWISE_ERROR);
         if (status == TANDEM_OK)
             status =
                 check_attribute_limit(&call, op_class_get(TANDEM_CLASS_GEMM));

@@ -153,8 +153,9 @@ static void op_check(struct suite *suite, struct unknown_call *p)
 {
     struct tandem_op *op = &p->op.op;
     const struct tandem_op valid = *op;
-    const uint32_t known =
-        TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32;
+    const uint32_t known = TANDEM_OP_ALLOW_NONDETERMINISM |
+                           TANDEM_OP_ALLOW_TF32 |
+                           TANDEM_OP_ALLOW_NORMWISE_ERROR;
 
     for (uint32_t i = 0; i < ALL_FLAGS; i++) {
         op->flags = 1u << i;
