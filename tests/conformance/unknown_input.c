@@ -312,6 +312,7 @@ static void gemm_unknown_run(struct suite *suite)
         return;
     unknown_call_reset(&p, op_find(TANDEM_OP_GEMM));
     p.op.op.gemm = &product.gemm;
+    p.call.in_count = p.call.out_count = 0;
     if (CALL_OK(alloc, suite->device, MISTAKE_BYTES, &plain.buffer)) {
         mistaken_gemm_reset(&plain);
         product.gemm = plain.gemm;
