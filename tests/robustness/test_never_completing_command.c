@@ -459,7 +459,7 @@ LOOP_TEST(an_import_that_does_not_end, 2)
 
     device_with(SHORT_MS, NULL, NULL);
     script_once(LAYER_FAULT_ENDLESS,
-                _i == 0 ? "clEnqueueFillBuffer" : "clEnqueueReadBuffer", 1);
+                _i == 0 ? "clEnqueueFillBuffer" : "clEnqueueCopyBuffer", 1);
     EXPECT_TIMEOUT(
         plug.api->import_host(work.device, memory, sizeof memory, &buffer),
         TANDEM_UNSUPPORTED);

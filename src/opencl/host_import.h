@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Imports the caller's memory as buffers.  Callable from any thread. */
-#ifndef TANDEM_OPENCL_TRANSFER_HOST_IMPORT_H
-#define TANDEM_OPENCL_TRANSFER_HOST_IMPORT_H
+#ifndef TANDEM_OPENCL_HOST_IMPORT_H
+#define TANDEM_OPENCL_HOST_IMPORT_H
 
 #include <tandem/backend.h>
 
