@@ -51,10 +51,6 @@ static const struct quirk_row rows[] = {
      .behaviour = "clFinish reports failed commands, and is the fastest wait "
                   "for short work",
      .source = "observed"},
-    {.quirk = QUIRK_BUSY_WAIT,
-     .platform = NVIDIA,
-     .behaviour = "clFinish and clWaitForEvents keep a processor busy",
-     .source = "openmm#1541"},
     {.quirk = QUIRK_SERIAL_COMPILER,
      .platform = NVIDIA,
      .behaviour = "compiles one program at a time in a process",

@@ -12,12 +12,11 @@ enum quirk {
     QUIRK_LOCAL_MEMORY_UNDERREPORTED = 1u << 1,
     QUIRK_GROUP_SIZE_UNDERREPORTED = 1u << 2,
     QUIRK_FINISH_REPORTS_ERRORS = 1u << 3,
-    QUIRK_BUSY_WAIT = 1u << 4,
-    QUIRK_BINARY_SLOW = 1u << 5,
-    QUIRK_BINARY_RACE = 1u << 6,
-    QUIRK_CACHE_REQUIRED = 1u << 7,
-    QUIRK_BINARY_FATAL = 1u << 8,
-    QUIRK_SERIAL_COMPILER = 1u << 9,
+    QUIRK_BINARY_SLOW = 1u << 4,
+    QUIRK_BINARY_RACE = 1u << 5,
+    QUIRK_CACHE_REQUIRED = 1u << 6,
+    QUIRK_BINARY_FATAL = 1u << 7,
+    QUIRK_SERIAL_COMPILER = 1u << 8,
 };
 
 /* Returns the quirks of a device and writes their descriptions to

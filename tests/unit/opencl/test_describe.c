@@ -13,7 +13,7 @@
 
 #define NVIDIA_QUIRKS                                                          \
     (QUIRK_LOCAL_MEMORY_UNDERREPORTED | QUIRK_GROUP_SIZE_UNDERREPORTED |       \
-     QUIRK_FINISH_REPORTS_ERRORS | QUIRK_BUSY_WAIT | QUIRK_SERIAL_COMPILER)
+     QUIRK_FINISH_REPORTS_ERRORS | QUIRK_SERIAL_COMPILER)
 #define POCL_QUIRKS                                                            \
     (QUIRK_BINARY_SLOW | QUIRK_BINARY_RACE | QUIRK_CACHE_REQUIRED)
 #define NVIDIA_EXTENSIONS "cl_khr_fp64 cl_nv_device_attribute_query"
