@@ -643,11 +643,16 @@ struct tandem_backend {
      * belongs to another device, if an operand reaches outside its buffer or is
      * less aligned than described, or if an output shares a byte with another
      * operand, except with the input that same_as_input names, and with inputs
-     * that are exactly this input (x * x in place). */
+     * that are exactly this input (x * x in place).
+     * scalars replace op->floats for this launch, for the operators with scalar
+     * inputs, optimizers (those of adam are followed by step) and gemm; NULL:
+     * as prepared.  alpha and beta are 0 exactly if they were when the operator
+     * was prepared.  Other operators: TANDEM_UNSUPPORTED. */
     enum tandem_status (*prepared_launch)(struct tandem_stream *stream,
                                           struct tandem_prepared *prepared,
                                           const struct tandem_memory *memory,
-                                          uint32_t count);
+                                          uint32_t count, const double *scalars,
+                                          uint32_t scalar_count);
 };
 
 #if defined(_WIN32)

@@ -22,7 +22,8 @@ struct gemm_call_functions {
     enum tandem_status (*launch)(struct tandem_stream *stream,
                                  struct tandem_prepared *prepared,
                                  const struct tandem_memory *memory,
-                                 uint32_t count);
+                                 uint32_t count, const double *scalars,
+                                 uint32_t scalar_count);
     void (*release)(struct tandem_prepared *prepared);
 };
 

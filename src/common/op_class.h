@@ -72,6 +72,9 @@ struct op_class {
      * 1. */
     bool residual_in_place;
     bool scalars; /* NULL inputs are scalars, if there are several inputs */
+    /* Float attributes may change from launch to launch of a prepared operator,
+     * as scalars do. */
+    bool floats_change;
     /* The number of inputs in the operator table is a minimum. */
     bool variadic;
     bool equal_shapes; /* all inputs have the shape of input 0 */

@@ -38,6 +38,7 @@ static const char *optimizer_example(const struct operator_info *info,
 const struct op_class op_class_optimizer = {.input_dtypes = "f",
                                             .output_dtypes = "f",
                                             .in_place = IN_PLACE_ANY_INPUT,
+                                            .floats_change = true,
                                             .check = optimizer_check,
                                             .equal_shapes = true,
                                             .example = optimizer_example};

@@ -349,6 +349,62 @@ prepared_call_check_memory(const struct prepared_call *call,
     return status;
 }
 
+/* ---- scalars ---- */
+
+/* Returns true if alpha and beta are 0 in both calls, or in none. */
+static bool gemm_factors_fit(const double *a, const double *b)
+{
+    return (gemm_factor(a[GEMM_ALPHA]) == 0) ==
+               (gemm_factor(b[GEMM_ALPHA]) == 0) &&
+           (gemm_factor(a[GEMM_BETA]) == 0) == (gemm_factor(b[GEMM_BETA]) == 0);
+}
+
+enum tandem_status prepared_call_set_scalars(struct launch_scalars *out,
+                                             const struct prepared_call *call,
+                                             const double *scalars,
+                                             uint32_t count)
+{
+    const struct op_class *class = op_class_get(call->info->op_class);
+    const bool has_step = call->op.id == TANDEM_OP_ADAM;
+    const uint32_t floats = call->op.float_count, all = floats + has_step;
+    out->op = call->op;
+    out->are_changed = false;
+    if (scalars == NULL && count == 0)
+        return TANDEM_OK;
+    if (!class->floats_change && !class->scalars)
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "%s: its attributes cannot change from launch to "
+                              "launch; prepare it again",
+                              call->info->name);
+    if (scalars == NULL || count != all)
+        return argument_error("%s: the number of scalars is %u; expected %u",
+                              call->info->name, scalars == NULL ? 0 : count,
+                              all);
+    out->op.floats = scalars;
+    out->are_changed =
+        memcmp(scalars, call->op.floats, floats * sizeof(*scalars)) != 0;
+    if (has_step) {
+        double step = scalars[floats];
+        if (!(step >= 1 && step <= 0x1p53))
+            return argument_error("adam: step is %g; expected at least 1",
+                                  step);
+        memcpy(out->ints, call->op.ints, sizeof(out->ints));
+        out->ints[0] = (int64_t)step;
+        out->op.ints = out->ints;
+        out->are_changed |= out->ints[0] != call->op.ints[0];
+    }
+    if (call->op.id == TANDEM_OP_GEMM &&
+        !gemm_factors_fit(scalars, call->op.floats))
+        return argument_error(
+            "gemm: alpha is %g and beta %g, but it was prepared with %g and "
+            "%g; a factor that is 0 needs another prepared operator",
+            scalars[GEMM_ALPHA], scalars[GEMM_BETA],
+            call->op.floats[GEMM_ALPHA], call->op.floats[GEMM_BETA]);
+    struct op_call checked = op_call_of(call);
+    checked.op = &out->op;
+    return class->check != NULL ? class->check(&checked) : TANDEM_OK;
+}
+
 /* ---- handles ---- */
 
 uint64_t device_id_new(void)

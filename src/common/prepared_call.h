@@ -42,6 +42,19 @@ enum tandem_status prepared_call_create(
     uint32_t input_count, const struct tandem_operand_desc *const *outputs,
     uint32_t output_count, struct prepared_call **out_call);
 
+/* An operator with the scalars of a launch. */
+struct launch_scalars {
+    struct tandem_op op;
+    int64_t ints[2];
+    bool are_changed; /* they differ from those of the prepared call */
+};
+/* Checks the scalars of a launch; see prepared_launch in backend.h.  *out points
+ * to `scalars`. */
+enum tandem_status prepared_call_set_scalars(struct launch_scalars *out,
+                                             const struct prepared_call *call,
+                                             const double *scalars,
+                                             uint32_t count);
+
 /* Checks the memory of a launch: see prepared_launch in backend.h.  `span` and
  * `user` are those of check_op. */
 enum tandem_status

@@ -177,7 +177,8 @@ void prepared_release(struct tandem_prepared *prepared);
 enum tandem_status prepared_launch(struct tandem_stream *stream,
                                    struct tandem_prepared *prepared,
                                    const struct tandem_memory *memory,
-                                   uint32_t count);
+                                   uint32_t count, const double *scalars,
+                                   uint32_t scalar_count);
 
 extern const struct gemm_call_functions gemm_functions;
 enum tandem_status gemm_run(struct tandem_stream *stream,

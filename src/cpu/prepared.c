@@ -23,7 +23,6 @@ struct tandem_prepared {
     row_fn row_function; /* NULL: the general path */
     struct row row;      /* without the addresses of tensors */
     struct params params;
-    float scalar;
 };
 
 static struct handle_pool prepared_pool =
@@ -67,26 +66,31 @@ static void row_prepare(struct tandem_prepared *prepared)
         elementwise_params(&prepared->params, &call->op);
     for (uint32_t i = 0; i < call->input_count; i++)
         if (call->inputs[i] == NULL) {
-            prepared->scalar = (float)call->op.floats[0];
-            row->in[i] = &prepared->scalar;
             row->constants |= 1u << i;
         }
 }
 
-/* Plans the call.  The tensors have no memory. */
-static enum tandem_status class_plan(struct tandem_prepared *prepared)
+/* Plans the call and allocates *out_plan, which is NULL if the class has no
+ * plans.  The tensors have no memory. */
+static enum tandem_status class_plan(struct tandem_device *device,
+                                     const struct prepared_call *call,
+                                     const struct tandem_op *op,
+                                     void **out_plan)
 {
-    const struct prepared_call *call = prepared->base.call;
-    const struct cpu_class *class = cpu_class_of(call->op.id);
-    const struct work work = {prepared->base.device, &call->op,
-                              call->inputs,          call->outputs,
-                              call->input_count,     call->output_count};
+    const struct cpu_class *class = cpu_class_of(op->id);
+    const struct work work = {device,
+                              op,
+                              call->inputs,
+                              call->outputs,
+                              call->input_count,
+                              call->output_count};
+    *out_plan = NULL;
     if (class->plan_bytes == 0)
         return TANDEM_OK;
-    prepared->plan = malloc(class->plan_bytes);
-    if (prepared->plan == NULL)
+    *out_plan = malloc(class->plan_bytes);
+    if (*out_plan == NULL)
         return memory_error("op_prepare: out of host memory");
-    return class->plan(prepared->plan, &work);
+    return class->plan(*out_plan, &work);
 }
 
 static void prepared_free(struct tandem_prepared *prepared)
@@ -133,7 +137,7 @@ enum tandem_status prepared_create(
     prepared->base.device_id = device->id;
     struct float_env host = float_env_enter();
     row_prepare(prepared);
-    status = class_plan(prepared);
+    status = class_plan(device, call, &call->op, &prepared->plan);
     float_env_leave(host);
     if (status == TANDEM_OK)
         *out_prepared = prepared;
@@ -193,19 +197,24 @@ static inline bool row_address(const struct tandem_device *device,
  * if the memory is wrong. */
 static bool row_run(const struct tandem_device *device,
                     const struct tandem_prepared *prepared,
-                    const struct tandem_memory *memory, uint32_t count)
+                    const struct tandem_memory *memory, uint32_t count,
+                    const struct launch_scalars *scalars)
 {
     const struct prepared_call *call = prepared->base.call;
     const struct prepared_operand *output = &call->operands[call->input_count];
     struct row row = prepared->row;
     unsigned char *to, *from;
+    float scalar;
     if (memory == NULL || count != call->input_count + 1 ||
         !row_address(device, &memory[call->input_count], output, &to))
         return false;
     for (uint32_t i = 0; i < call->input_count; i++) {
         const struct prepared_operand *input = &call->operands[i];
-        if (input->is_scalar)
+        if (input->is_scalar) {
+            scalar = (float)scalars->op.floats[0];
+            row.in[i] = &scalar;
             continue;
+        }
         if (!row_address(device, &memory[i], input, &from))
             return false;
         bool overlaps =
@@ -224,24 +233,27 @@ static bool row_run(const struct tandem_device *device,
 }
 
 static enum tandem_status plan_run(struct tandem_device *device,
-                                   const struct tandem_prepared *prepared,
+                                   const struct prepared_call *call,
+                                   const struct tandem_op *op, const void *plan,
                                    const struct tandem_memory *memory)
 {
-    const struct prepared_call *call = prepared->base.call;
-    const struct work work = {
-        device,        &call->op,         call->inputs,
-        call->outputs, call->input_count, call->output_count};
+    const struct work work = {device,
+                              op,
+                              call->inputs,
+                              call->outputs,
+                              call->input_count,
+                              call->output_count};
     unsigned char *addresses[2 * TANDEM_MAX_OPERANDS];
     for (uint32_t i = 0; i < call->input_count + call->output_count; i++)
         addresses[i] = call->operands[i].is_scalar
                            ? NULL
                            : memory[i].buffer->base + memory[i].byte_offset;
-    return cpu_class_of(call->op.id)
-        ->run_plan(prepared->plan, &work, addresses);
+    return cpu_class_of(op->id)->run_plan(plan, &work, addresses);
 }
 
 static enum tandem_status call_run(struct tandem_device *device,
                                    const struct prepared_call *call,
+                                   const struct tandem_op *op,
                                    const struct tandem_memory *memory)
 {
     struct tandem_tensor_desc tensors[2 * TANDEM_MAX_OPERANDS];
@@ -256,39 +268,61 @@ static enum tandem_status call_run(struct tandem_device *device,
         pointers[i] = &tensors[i];
     }
     const struct work work = {device,
-                              &call->op,
+                              op,
                               pointers,
                               pointers + call->input_count,
                               call->input_count,
                               call->output_count};
-    return cpu_class_of(call->op.id)->run(&work);
+    return cpu_class_of(op->id)->run(&work);
+}
+
+/* Computes a call whose memory was checked. */
+static enum tandem_status run(struct tandem_device *device,
+                              const struct tandem_prepared *prepared,
+                              const struct tandem_memory *memory,
+                              const struct launch_scalars *scalars)
+{
+    const struct prepared_call *call = prepared->base.call;
+    const struct tandem_op *op = &scalars->op;
+    void *plan;
+    if (prepared->plan == NULL)
+        return call_run(device, call, op, memory);
+    if (!scalars->are_changed)
+        return plan_run(device, call, op, prepared->plan, memory);
+    enum tandem_status status = class_plan(device, call, op, &plan);
+    if (status == TANDEM_OK)
+        status = plan_run(device, call, op, plan, memory);
+    free(plan);
+    return status;
 }
 
 enum tandem_status prepared_launch(struct tandem_stream *stream,
                                    struct tandem_prepared *prepared,
                                    const struct tandem_memory *memory,
-                                   uint32_t count)
+                                   uint32_t count, const double *scalars,
+                                   uint32_t scalar_count)
 {
+    struct launch_scalars set;
     if (!handle_live(&stream_pool, stream))
         return stream_check(stream);
     struct tandem_device *device = stream->owned.device;
     enum tandem_status status = check_live(prepared);
     if (status == TANDEM_OK && prepared->base.device != device)
         status = prepared_other_device();
+    if (status == TANDEM_OK)
+        status = prepared_call_set_scalars(&set, prepared->base.call, scalars,
+                                           scalar_count);
     if (status != TANDEM_OK)
         return status;
     if (prepared->row_function != NULL &&
-        row_run(device, prepared, memory, count))
+        row_run(device, prepared, memory, count, &set))
         return TANDEM_OK;
     status = prepared_call_check_memory(prepared->base.call, memory, count,
                                         buffer_span, device);
     if (status != TANDEM_OK)
         return status;
     struct float_env host = float_env_enter();
-    if (prepared->plan != NULL)
-        status = plan_run(device, prepared, memory);
-    else
-        status = call_run(device, prepared->base.call, memory);
+    status = run(device, prepared, memory, &set);
     float_env_leave(host);
     return status;
 }

@@ -193,6 +193,56 @@ static enum tandem_status gemm_launch(const struct suite *plugin,
                                    gemm, is_separate);
 }
 
+static bool takes_scalars(const struct suite *plugin,
+                          const struct arguments *arguments)
+{
+    const struct op_row *row = op_find(arguments->op.id);
+
+    return row != NULL && arguments->op.float_count > 0 &&
+           (row->op_class == TANDEM_CLASS_BINARY ||
+            row->op_class == TANDEM_CLASS_COMPARE ||
+            row->op_class == TANDEM_CLASS_TERNARY ||
+            row->op_class == TANDEM_CLASS_OPTIMIZER) &&
+           supports_call(plugin, arguments) == TANDEM_OK;
+}
+
+/* Prepares the call with other scalars, and passes the right ones to launch. */
+static enum tandem_status launch_with_scalars(const struct suite *plugin,
+                                              const struct arguments *arguments)
+{
+    const uint32_t floats = arguments->op.float_count;
+    const bool has_step = arguments->op.id == TANDEM_OP_ADAM;
+    double other[TANDEM_MAX_ATTRIBUTES], scalars[TANDEM_MAX_ATTRIBUTES + 1];
+    int64_t ints[TANDEM_MAX_ATTRIBUTES];
+    struct tandem_op op = arguments->op;
+    struct tandem_prepared *prepared = NULL;
+    struct tensor_call call;
+    enum tandem_status status;
+
+    for (uint32_t i = 0; i < floats; i++) {
+        other[i] = i % 2 == 0 ? 0.5 : 0.25;
+        scalars[i] = op.floats[i];
+    }
+    op.floats = other;
+    if (has_step) {
+        ints[0] = op.ints[0] + 1;
+        ints[1] = op.ints[1];
+        scalars[floats] = (double)op.ints[0];
+        op.ints = ints;
+    }
+    tensor_call_init(&call, arguments->ins, arguments->in_count,
+                     arguments->outs, arguments->out_count, 0);
+    status = tensor_call_prepare(&call, &plugin->api, plugin->device, &op, 0,
+                                 &prepared);
+    if (status != TANDEM_OK)
+        return status;
+    status = plugin->api.prepared_launch(
+        plugin->stream, prepared, call.memory,
+        arguments->in_count + arguments->out_count, scalars, floats + has_step);
+    plugin->api.prepared_release(prepared);
+    return status;
+}
+
 /*
  * Makes the call by launch or as a prepared operator: the first and the second
  * of several runs, or in turn. Results can depend on the alignment, so that of
@@ -203,12 +253,15 @@ static enum tandem_status launch_in_turn(const struct suite *plugin,
                                          uint32_t run, uint32_t runs)
 {
     static uint32_t calls;
+    static uint32_t all;
     const uint32_t turn = runs > 1 ? run : calls++;
 
     if (turn % 2 == 0 || plugin->api.op_prepare == NULL)
         return launch_call(plugin, arguments);
     if (arguments->op.gemm != NULL)
         return gemm_launch(plugin, arguments, turn % 4 == 1);
+    if (all++ % 2 == 0 && takes_scalars(plugin, arguments))
+        return launch_with_scalars(plugin, arguments);
     return tensors_launch(&plugin->api, plugin->device, plugin->stream,
                           &arguments->op, arguments->ins, arguments->in_count,
                           arguments->outs, arguments->out_count,

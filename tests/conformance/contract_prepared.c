@@ -55,7 +55,7 @@ static enum tandem_status launch_at(struct suite *suite,
     const struct tandem_memory memory[] = {
         {x, x_offset}, {NULL, 0}, {y, y_offset}};
 
-    return suite->api.prepared_launch(stream, prepared, memory, 3);
+    return suite->api.prepared_launch(stream, prepared, memory, 3, NULL, 0);
 }
 
 /* An operator that was prepared, and vectors for it. */
@@ -169,7 +169,8 @@ static void in_place(struct suite *suite)
                 {of.x->buffer, 0}, {of.x->buffer, 0}, {of.x->buffer, 0}};
 
             expect(suite,
-                   suite->api.prepared_launch(suite->stream, same, memory, 3),
+                   suite->api.prepared_launch(suite->stream, same, memory, 3,
+                                              NULL, 0),
                    TANDEM_OK, "x + x in place");
             expect_vector(suite, NULL, of.x, 3, 2, "x + x in place");
         }
@@ -214,13 +215,15 @@ static void wrong_memory(struct suite *suite)
         expect_error(
             suite, launch_at(suite, pair.other_stream, of.prepared, x, 0, y, 0),
             TANDEM_INVALID_ARGUMENT, "another device's stream");
-        expect_error(suite,
-                     suite->api.prepared_launch(stream, of.prepared, NULL, 3),
-                     TANDEM_INVALID_ARGUMENT, "no memory");
+        expect_error(
+            suite,
+            suite->api.prepared_launch(stream, of.prepared, NULL, 3, NULL, 0),
+            TANDEM_INVALID_ARGUMENT, "no memory");
         expect_error(suite,
                      suite->api.prepared_launch(
                          stream, of.prepared,
-                         (const struct tandem_memory[]){{x, 0}, {y, 0}}, 2),
+                         (const struct tandem_memory[]){{x, 0}, {y, 0}}, 2,
+                         NULL, 0),
                      TANDEM_INVALID_ARGUMENT, "too few operands");
         of.call.descs[0].shape[0] = of.call.descs[1].shape[0] = ELEMENTS / 2;
         of.call.descs[0].alignment_bytes = 16;

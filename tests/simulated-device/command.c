@@ -32,6 +32,7 @@ void command_destroy(struct sim_device *device, struct command *command)
     for (uint32_t i = 0; i < command->memory_count; i++)
         memory_release(device, command->memories[i]);
     free(command->data);
+    free(command->scalars);
     if (command->prepared)
         prepared_put(command->prepared);
     free(command);
@@ -68,8 +69,8 @@ static enum tandem_status inner_run(struct sim_device *device,
     case COMMAND_LAUNCH:
         COUNT(device, executed, 1);
         return inner->prepared_launch(stream, command->prepared->inner,
-                                      command->operands,
-                                      command->operand_count);
+                                      command->operands, command->operand_count,
+                                      command->scalars, command->scalar_count);
     case COMMAND_WAIT:
         break;
     }

@@ -69,6 +69,8 @@ struct command {
     struct sim_prepared *prepared;
     struct tandem_memory operands[SIM_COMMAND_MEMORIES];
     uint32_t operand_count;
+    double *scalars;
+    uint32_t scalar_count;
     /* Wait: NULL if that stream was destroyed. */
     struct sim_stream *stream;
     uint64_t position;

@@ -206,7 +206,7 @@ enum tandem_status operator_launch(
         return status;
     COUNT(device, prepares, -1);
     status = sim_prepared_launch(handle, prepared, memory,
-                                 input_count + output_count);
+                                 input_count + output_count, NULL, 0);
     sim_prepared_release(prepared);
     return status;
 }

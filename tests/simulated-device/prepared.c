@@ -4,6 +4,7 @@
  * A launch becomes a queued command. Any thread may call these functions.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/last_error.h"
 #include "common/prepared_call.h"
@@ -170,7 +171,9 @@ static enum tandem_status operand_use(struct command *command,
 /* Locked. */
 static enum tandem_status call_enqueue(struct sim_stream *stream,
                                        struct sim_prepared *prepared,
-                                       const struct tandem_memory *memory)
+                                       const struct tandem_memory *memory,
+                                       const double *scalars,
+                                       uint32_t scalar_count)
 {
     const struct prepared_call *call = prepared->base.call;
     struct sim_device *device = stream->device;
@@ -180,6 +183,14 @@ static enum tandem_status call_enqueue(struct sim_stream *stream,
     if (!command)
         return TANDEM_OUT_OF_MEMORY;
     command->operand_count = call->input_count + call->output_count;
+    if (scalars) {
+        command->scalars = calloc(scalar_count, sizeof *scalars);
+        command->scalar_count = scalar_count;
+        if (command->scalars)
+            memcpy(command->scalars, scalars, scalar_count * sizeof *scalars);
+        else
+            status = memory_error("launch: no memory");
+    }
     for (uint32_t i = 0; i < command->operand_count && status == TANDEM_OK; i++)
         status = operand_use(command, call, i, &memory[i]);
     if (status != TANDEM_OK) {
@@ -201,11 +212,13 @@ static enum tandem_status call_enqueue(struct sim_stream *stream,
 enum tandem_status sim_prepared_launch(struct tandem_stream *handle,
                                        struct tandem_prepared *launched,
                                        const struct tandem_memory *memory,
-                                       uint32_t count)
+                                       uint32_t count, const double *scalars,
+                                       uint32_t scalar_count)
 {
     struct sim_prepared *prepared = (struct sim_prepared *)launched;
     struct sim_device *device;
     struct sim_stream *stream;
+    struct launch_scalars set;
     enum tandem_status status = prepared_lock(launched, &device);
 
     if (status != TANDEM_OK)
@@ -216,10 +229,14 @@ enum tandem_status sim_prepared_launch(struct tandem_stream *handle,
         if (stream->device != device)
             status = prepared_other_device();
         else
+            status = prepared_call_set_scalars(&set, prepared->base.call,
+                                               scalars, scalar_count);
+        if (status == TANDEM_OK)
             status = prepared_call_check_memory(
                 prepared->base.call, memory, count, address_range_of, device);
         if (status == TANDEM_OK)
-            status = call_enqueue(stream, prepared, memory);
+            status =
+                call_enqueue(stream, prepared, memory, scalars, scalar_count);
         device_unlock(stream->device, status);
     }
     return status;

@@ -72,8 +72,8 @@ static bool launch_after(struct gemm_case *p, uint32_t id, bool bias)
                             prepared) != TANDEM_OK)
         return false;
     return session->backend->prepared_launch(session->stream, *prepared,
-                                             call.memory,
-                                             bias ? 3 : 2) == TANDEM_OK;
+                                             call.memory, bias ? 3 : 2, NULL,
+                                             0) == TANDEM_OK;
 }
 
 static bool run_three(void *argument)

@@ -114,7 +114,7 @@ tensors_launch(const struct tandem_backend *api, struct tandem_device *device,
     if (status != TANDEM_OK)
         return status;
     status = api->prepared_launch(stream, prepared, call.memory,
-                                  input_count + output_count);
+                                  input_count + output_count, NULL, 0);
     api->prepared_release(prepared);
     return status;
 }

@@ -121,9 +121,11 @@ static void prepared_release_nothing(struct tandem_prepared *prepared)
 
 static enum tandem_status prepared_launch_unsupported(
     struct tandem_stream *stream, struct tandem_prepared *prepared,
-    const struct tandem_memory *memory, uint32_t count)
+    const struct tandem_memory *memory, uint32_t count, const double *scalars,
+    uint32_t scalar_count)
 {
     (void)stream, (void)prepared, (void)memory, (void)count;
+    (void)scalars, (void)scalar_count;
     return TANDEM_UNSUPPORTED;
 }
 

@@ -85,6 +85,7 @@ struct plan_variant {
     const struct gemm_selection *selection; /* NULL: choose */
     uint32_t packed_operands;
     bool avoids_clblast;
+    const struct tandem_op *op; /* with other scalars; NULL: as prepared */
 };
 
 static enum tandem_status plan_make(struct launch_plan *out,
@@ -107,7 +108,7 @@ static enum tandem_status plan_make(struct launch_plan *out,
         *list = operand->is_scalar ? NULL : &tensors[i];
     }
     const struct op_request request = {
-        .op = &call->op,
+        .op = variant->op != NULL ? variant->op : &call->op,
         .inputs = inputs,
         .outputs = outputs,
         .input_count = call->input_count,
@@ -176,7 +177,7 @@ static struct stored_plan *variant_get(struct tandem_prepared *prepared,
         .kernel = (enum gemm_kernel_id)(plan->plan.selected_gemm - 1),
         .split = plan->plan.gemm.split};
     const struct plan_variant change = {index != 0 ? &selection : NULL, index,
-                                        index == 0};
+                                        index == 0, NULL};
     enum tandem_status status;
     pthread_mutex_lock(&prepared->mutex);
     variant = atomic_load(&plan->variants[index]);
@@ -390,14 +391,13 @@ static enum tandem_status memory_check(struct tandem_device *device,
 /* Launches a GEMM that needs no temporary buffer, because there is no memory
  * for one.  Deterministic devices return the error instead, because that kernel
  * adds in another order. */
-static enum tandem_status
-launch_without_temporary(struct tandem_stream *stream,
-                         struct tandem_prepared *prepared,
-                         struct launch_memory *memory)
+static enum tandem_status launch_without_temporary(
+    struct tandem_stream *stream, struct tandem_prepared *prepared,
+    const struct tandem_op *op, struct launch_memory *memory)
 {
     static const struct gemm_selection selection = {.kernel = GEMM_SIMT_32X64,
                                                     .split = NO_SPLIT};
-    const struct plan_variant change = {&selection, 0, true};
+    const struct plan_variant change = {&selection, 0, true, op};
     enum tandem_status status;
     struct stored_plan *plan = stored_plan_make(prepared, &change, &status);
     if (plan == NULL)
@@ -433,7 +433,7 @@ static enum tandem_status variant_launch(struct tandem_stream *stream,
         plan->plan.selected_gemm != 0 && !selector->deterministic &&
         prepared->base.call->op.id == TANDEM_OP_GEMM &&
         atomic_load(&stream->status) == TANDEM_OK)
-        status = launch_without_temporary(stream, prepared, memory);
+        status = launch_without_temporary(stream, prepared, NULL, memory);
     packed_copies_release(&copies);
     return status;
 }
@@ -463,21 +463,66 @@ static enum tandem_status launch(struct tandem_stream *stream,
     }
 }
 
+/* Makes a plan for other scalars, and launches it.  A GEMM keeps its kernel. */
+static enum tandem_status launch_with_scalars(
+    struct tandem_stream *stream, struct tandem_prepared *prepared,
+    const struct launch_scalars *scalars, struct launch_memory *memory)
+{
+    const struct stored_plan *used = atomic_load(&prepared->newest);
+    const bool clblast = used->plan.gemm.uses_clblast;
+    const bool has_gemm = clblast || used->plan.selected_gemm != 0;
+    const struct gemm_selection selection = {
+        .clblast = clblast,
+        .kernel =
+            (enum gemm_kernel_id)(clblast ? 0 : used->plan.selected_gemm - 1),
+        .split = used->plan.gemm.split};
+    const bool avoids_clblast =
+        clblast &&
+        !launch_supports_clblast(stream->device, &used->plan, memory);
+    const struct plan_variant change = {has_gemm && !avoids_clblast ? &selection
+                                                                    : NULL,
+                                        0, avoids_clblast, &scalars->op};
+    enum tandem_status status;
+    do {
+        struct stored_plan *plan = stored_plan_make(prepared, &change, &status);
+        if (plan == NULL)
+            return status;
+        status = launch_plan(stream, &plan->plan, memory);
+        if (status == TANDEM_OUT_OF_MEMORY && has_gemm &&
+            plan->plan.temp_bytes != 0 &&
+            !stream->device->gemm_selector.deterministic &&
+            atomic_load(&stream->status) == TANDEM_OK)
+            status = launch_without_temporary(stream, prepared, &scalars->op,
+                                              memory);
+        free(plan);
+    } while (status == TANDEM_NOT_READY);
+    return status;
+}
+
 enum tandem_status prepared_launch(struct tandem_stream *stream,
                                    struct tandem_prepared *prepared,
                                    const struct tandem_memory *memory,
-                                   uint32_t count)
+                                   uint32_t count, const double *scalars,
+                                   uint32_t scalar_count)
 {
     struct launch_memory operands;
+    struct launch_scalars set;
     enum tandem_status status = stream_check(stream);
     if (status == TANDEM_OK)
         status = check_live(prepared);
     if (status == TANDEM_OK && prepared->base.device != stream->device)
         status = prepared_other_device();
     if (status == TANDEM_OK)
+        status = prepared_call_set_scalars(&set, prepared->base.call, scalars,
+                                           scalar_count);
+    if (status == TANDEM_OK)
         status = memory_check(stream->device, prepared->base.call, memory,
                               count, &operands);
-    return status == TANDEM_OK ? launch(stream, prepared, &operands) : status;
+    if (status != TANDEM_OK)
+        return status;
+    return set.are_changed
+               ? launch_with_scalars(stream, prepared, &set, &operands)
+               : launch(stream, prepared, &operands);
 }
 
 /* ---- the entry gemm ---- */

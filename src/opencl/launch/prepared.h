@@ -19,7 +19,8 @@ void prepared_release(struct tandem_prepared *prepared);
 enum tandem_status prepared_launch(struct tandem_stream *stream,
                                    struct tandem_prepared *prepared,
                                    const struct tandem_memory *memory,
-                                   uint32_t count);
+                                   uint32_t count, const double *scalars,
+                                   uint32_t scalar_count);
 
 /* For the entry gemm (common/gemm_calls.h). */
 extern const struct gemm_call_functions gemm_functions;
