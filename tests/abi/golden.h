@@ -323,7 +323,8 @@ ENTRY(op_prepare, enum tandem_status (*)(struct tandem_device *, const struct
 ENTRY(prepared_wait, enum tandem_status (*)(struct tandem_prepared *, uint64_t))
 ENTRY(prepared_release, void (*)(struct tandem_prepared *))
 ENTRY(prepared_launch, enum tandem_status (*)(struct tandem_stream *, struct
-      tandem_prepared *, const struct tandem_memory *, uint32_t))
+      tandem_prepared *, const struct tandem_memory *, uint32_t, const double
+      *, uint32_t))
 
 /* ---- enumerators ---- */
 
@@ -359,6 +360,7 @@ VALUE(TANDEM_METRIC_GEMM, 8u)
 VALUE(TANDEM_METRIC_TERM_MAGNITUDE, 9u)
 VALUE(TANDEM_OP_ALLOW_NONDETERMINISM, 1u)
 VALUE(TANDEM_OP_ALLOW_TF32, 2u)
+VALUE(TANDEM_OP_ALLOW_NORMWISE_ERROR, 4u)
 VALUE(TANDEM_GEMM_TRANSPOSE_A, 1u)
 VALUE(TANDEM_GEMM_TRANSPOSE_B, 2u)
 VALUE(TANDEM_GEMM_ALLOW_TF32, 4u)
