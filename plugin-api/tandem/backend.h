@@ -364,6 +364,15 @@ enum tandem_stream_flags {
     TANDEM_STREAM_PROFILING = 1u << 0 /* enables event_elapsed_ns; slower */
 };
 
+/* Callback for memory that the caller passed to a plugin. It means that the
+ * device's work with the memory has ended, and that neither the plugin nor its
+ * driver uses the memory any more. It is called exactly once, in any thread: in
+ * that of free or close before they return, or later in a thread of the plugin
+ * or of the driver, possibly after close. Locks of the driver may be held and
+ * signals blocked, so the callback must not call the plugin or the driver, and
+ * must not wait for another thread that does. */
+typedef void (*tandem_release_fn)(void *user);
+
 struct tandem_memory_stats {
     size_t struct_size;
     uint64_t allocated_bytes;     /* size of buffers that the caller holds */
@@ -514,12 +523,19 @@ struct tandem_backend {
                                      uint64_t bytes, void **out_memory);
     /* Optional. Frees memory of host_alloc. NULL exactly if host_alloc is. */
     void (*host_free)(struct tandem_device *device, void *memory);
-    /* Optional. Makes a buffer in the caller's memory, which must outlive the
-     * buffer and be aligned to its elements (any pointer or NULL for 0 bytes).
-     * The caller does not touch the memory while work uses it. Fallback, and
-     * result if a copy would be needed: TANDEM_UNSUPPORTED. */
+    /* Optional. Makes a buffer in the caller's memory, which must be aligned to
+     * its elements (any pointer or NULL for 0 bytes) and stay valid until
+     * release is called. The caller does not touch the memory while work uses
+     * it. release(user) is called after the buffer was freed, by free or close,
+     * and the work that used it has ended; free submits this work. If close
+     * gives up waiting for the work (blocking_timeout_ms), a later open or
+     * close calls release, when the work has ended. release is not called if
+     * import_host fails. It may be NULL: the memory is then used until the
+     * buffer was freed and the streams that used it are idle.
+     * Fallback, and result if a copy would be needed: TANDEM_UNSUPPORTED. */
     enum tandem_status (*import_host)(struct tandem_device *device,
                                       void *memory, uint64_t bytes,
+                                      tandem_release_fn release, void *user,
                                       struct tandem_buffer **out_buffer);
     /* Optional [blocks]. Maps a range of the buffer to host memory until unmap.
      * Device work on the buffer is an error until then. Fallback:

@@ -192,11 +192,17 @@ void memory_free(struct tandem_buffer *buffer)
     owned_unlink(&device->buffers, &buffer->owned);
     block_return(&device->memory, buffer);
     pthread_mutex_unlock(&device->mutex);
+    tandem_release_fn release = buffer->release;
+    void *user = buffer->release_user;
     handle_free(&buffer_pool, buffer);
+    /* The work that used the buffer ended in the call that started it. */
+    if (release != NULL)
+        release(user);
 }
 
 enum tandem_status memory_import_host(struct tandem_device *device,
                                       void *memory, uint64_t bytes,
+                                      tandem_release_fn release, void *user,
                                       struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
@@ -219,6 +225,8 @@ enum tandem_status memory_import_host(struct tandem_device *device,
     buffer->owned.device = device;
     buffer->base = bytes > 0 ? memory : empty_import;
     buffer->bytes = bytes;
+    buffer->release = release;
+    buffer->release_user = user;
     pthread_mutex_lock(&device->mutex);
     device->memory.stats.buffer_count++;
     owned_link(&device->buffers, &buffer->owned);

@@ -65,6 +65,8 @@ struct tandem_buffer {
     uint64_t block_bytes; /* size of the memory block; 0 if imported */
     uint32_t size_class;  /* MEMORY_CLASSES if the block has no size class */
     uint32_t maps;        /* number of mapped ranges, accessed atomically */
+    tandem_release_fn release; /* of imported memory; may be NULL */
+    void *release_user;
 };
 
 extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
@@ -96,6 +98,7 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
 void memory_free(struct tandem_buffer *buffer);
 enum tandem_status memory_import_host(struct tandem_device *device,
                                       void *memory, uint64_t bytes,
+                                      tandem_release_fn release, void *user,
                                       struct tandem_buffer **out_buffer);
 enum tandem_status memory_host_alloc(struct tandem_device *device,
                                      uint64_t bytes, void **out_memory);

@@ -289,7 +289,7 @@ static bool device_release(struct tandem_device *device, uint64_t limit_ns)
     }
     if (status != TANDEM_NOT_READY) {
         events_finish(device);
-        pool_finish(device);
+        pool_finish(device, status == TANDEM_OK);
     }
     if (status != TANDEM_OK)
         return false;

@@ -162,9 +162,53 @@ static bool shares_memory(struct tandem_device *device)
     return known == COHERENCE_PASSED;
 }
 
+/* ---- release ---- */
+
+static void CL_CALLBACK work_ended(cl_event event, cl_int state, void *user)
+{
+    (void)event, (void)state;
+    import_release_drop(user);
+}
+
+/* Lets the driver drop a reference when the stream's commands have ended.
+ * Returns false on failure. */
+static bool release_after_stream(struct tandem_stream *stream,
+                                 struct import_release *release)
+{
+    cl_event event = NULL;
+    if (stream_enqueue_marker(stream, &event) != TANDEM_OK)
+        return false;
+    import_release_retain(release);
+    bool is_set = clFlush(stream->queue) == CL_SUCCESS &&
+                  clSetEventCallback(event, CL_COMPLETE, work_ended, release) ==
+                      CL_SUCCESS;
+    if (!is_set)
+        import_release_drop(release);
+    clReleaseEvent(event);
+    return is_set;
+}
+
+void import_free(struct tandem_buffer *buffer)
+{
+    struct tandem_device *device = buffer->device;
+    struct import_release *release = buffer->release;
+    pthread_mutex_lock(&device->mutex);
+    /* Commands of a destroyed stream may go on. */
+    bool is_kept = device->deferred != NULL;
+    for (struct tandem_stream *stream = device->streams;
+         stream != NULL && !is_kept; stream = stream->next)
+        if (atomic_load(&stream->completed_seqno) !=
+            atomic_load(&stream->issued_seqno))
+            is_kept = !release_after_stream(stream, release);
+    pthread_mutex_unlock(&device->mutex);
+    if (is_kept)
+        import_release_keep(device, release);
+    buffer_destroy(buffer);
+}
+
 enum tandem_status import_memory(struct tandem_device *device, void *memory,
-                                 uint64_t bytes,
-                                 struct tandem_buffer **out_buffer)
+                                 uint64_t bytes, tandem_release_fn release,
+                                 void *user, struct tandem_buffer **out_buffer)
 {
     const struct platform_device *hardware = device->hardware;
     bool cpu = hardware->info.kind == TANDEM_DEVICE_CPU;
@@ -185,5 +229,8 @@ enum tandem_status import_memory(struct tandem_device *device, void *memory,
         return last_error_set(TANDEM_UNSUPPORTED,
                               "import_host: %s works on a copy of host memory",
                               hardware->info.name);
-    return buffer_import(device, memory, bytes, out_buffer);
+    return release != NULL
+               ? buffer_import_with_release(device, memory, bytes, release,
+                                            user, out_buffer)
+               : buffer_import(device, memory, bytes, out_buffer);
 }

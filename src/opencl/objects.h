@@ -72,6 +72,7 @@ struct tandem_buffer {
     uint64_t address;
     uint32_t skew; /* imported address modulo 64; 0 for blocks */
     bool internal; /* not counted in buffer_count */
+    struct import_release *release; /* callback of imported memory, or NULL */
     struct tandem_buffer *next, **link; /* *link points to this buffer */
     /* Stream id and command number of the buffer's last use and last write. */
     _Atomic uint64_t used_stream, used_seqno;

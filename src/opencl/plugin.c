@@ -94,7 +94,11 @@ static enum tandem_status entry_alloc(struct tandem_device *device,
 
 static void entry_free(struct tandem_buffer *buffer)
 {
-    if (buffer_is_live(buffer) && !fork_detected())
+    if (!buffer_is_live(buffer) || fork_detected())
+        return;
+    if (buffer->release != NULL)
+        import_free(buffer);
+    else
         buffer_destroy(buffer);
 }
 
@@ -120,6 +124,7 @@ static void entry_host_free(struct tandem_device *device, void *memory)
 
 static enum tandem_status entry_import(struct tandem_device *device,
                                        void *memory, uint64_t bytes,
+                                       tandem_release_fn release, void *user,
                                        struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
@@ -134,7 +139,7 @@ static enum tandem_status entry_import(struct tandem_device *device,
             (unsigned long long)bytes);
     struct thread_state host;
     thread_state_guard_enter(&host);
-    status = import_memory(device, memory, bytes, out_buffer);
+    status = import_memory(device, memory, bytes, release, user, out_buffer);
     thread_state_guard_leave(&host);
     return status;
 }

@@ -279,7 +279,8 @@ ENTRY(host_alloc, enum tandem_status (*)(struct tandem_device *, uint64_t, void
       **))
 ENTRY(host_free, void (*)(struct tandem_device *, void *))
 ENTRY(import_host, enum tandem_status (*)(struct tandem_device *, void *,
-      uint64_t, struct tandem_buffer **))
+                                          uint64_t, tandem_release_fn, void *,
+                                          struct tandem_buffer **))
 ENTRY(map, enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer
       *, uint64_t, uint64_t, uint32_t, uint64_t, void **))
 ENTRY(unmap, enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer

@@ -236,7 +236,7 @@ static struct tandem_buffer *import_floats(struct suite *suite, float *memory,
 {
     struct tandem_buffer *buffer = NULL;
     enum tandem_status status = suite->api.import_host(
-        suite->device, memory, 4096 * sizeof(float), &buffer);
+        suite->device, memory, 4096 * sizeof(float), NULL, NULL, &buffer);
 
     if (status == TANDEM_UNSUPPORTED) {
         EXPECT(suite, !required);
@@ -283,8 +283,8 @@ static void case_import_empty(struct suite *suite)
 
     for (uint32_t i = 0; i < 3 && has_import(suite); i++) {
         struct vector empty = {.buffer = NULL};
-        enum tandem_status status =
-            suite->api.import_host(suite->device, places[i], 0, &empty.buffer);
+        enum tandem_status status = suite->api.import_host(
+            suite->device, places[i], 0, NULL, NULL, &empty.buffer);
 
         if (status == TANDEM_UNSUPPORTED) {
             EXPECT(suite, empty.buffer == NULL);
@@ -452,4 +452,5 @@ void contract_memory(struct suite *suite)
     };
 
     contract_cases_run(suite, "memory", cases, COUNT_OF(cases));
+    contract_import_release(suite);
 }

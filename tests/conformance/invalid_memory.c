@@ -94,6 +94,12 @@ static void invalid_stream(struct suite *suite, const struct device_pair *pair)
     }
 }
 
+/* import_host failed, so the plugin does not use the memory. */
+static void release_fail(void *user)
+{
+    case_fail(user, "release was called, although import_host failed");
+}
+
 /* Optional functions of the table. */
 static void invalid_shared(struct suite *suite, const struct device_pair *pair)
 {
@@ -103,10 +109,13 @@ static void invalid_shared(struct suite *suite, const struct device_pair *pair)
 
     if (api->import_host != NULL) {
         buffer = pair->buffer;
-        EXPECT_INVALID(api->import_host(NULL, host, 64, &buffer));
+        EXPECT_INVALID(
+            api->import_host(NULL, host, 64, release_fail, suite, &buffer));
         EXPECT(suite, buffer == NULL);
-        EXPECT_INVALID(api->import_host(suite->device, NULL, 64, &buffer));
-        EXPECT_INVALID(api->import_host(suite->device, host, 64, NULL));
+        EXPECT_INVALID(api->import_host(suite->device, NULL, 64, release_fail,
+                                        suite, &buffer));
+        EXPECT_INVALID(api->import_host(suite->device, host, 64, release_fail,
+                                        suite, NULL));
     }
     if (api->host_alloc != NULL) {
         EXPECT_INVALID(api->host_alloc(NULL, 64, &memory));

@@ -109,9 +109,9 @@ static void optional_entries(const struct bench *bench,
     void *memory;
 
     if (api->import_host != NULL) {
-        EXPECT_INVALID(import_host, NULL, host, 64, &imported);
-        EXPECT_INVALID(import_host, d, NULL, 64, &imported);
-        EXPECT_INVALID(import_host, d, host, 64, NULL);
+        EXPECT_INVALID(import_host, NULL, host, 64, NULL, NULL, &imported);
+        EXPECT_INVALID(import_host, d, NULL, 64, NULL, NULL, &imported);
+        EXPECT_INVALID(import_host, d, host, 64, NULL, NULL, NULL);
     }
     if (api->host_alloc != NULL) {
         EXPECT_INVALID(host_alloc, NULL, 64, &memory);

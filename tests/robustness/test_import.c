@@ -2,10 +2,13 @@
 /*
  * Imported memory on drivers that work on a copy of it: drivers that see the
  * host's writes but whose own writes the host does not see, the reverse,
- * neither, and drivers that behave so for kernels only. Runs for a CPU device
- * and for a GPU.
+ * neither, and drivers that behave so for kernels only; and the release of
+ * imported memory if calls of the driver fail. Runs for a CPU device and for a
+ * GPU.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "single_fault.h"
 
@@ -26,7 +29,8 @@ static enum tandem_status import_status(const char *how)
     if (how)
         setenv("TANDEM_LAYER_NONCOHERENT_IMPORT", how, 1);
     device_new(NULL, NULL);
-    status = plug.api->import_host(work.device, memory, PAGE, &buffer);
+    status =
+        plug.api->import_host(work.device, memory, PAGE, NULL, NULL, &buffer);
     if (status == TANDEM_OK) {
         fill_ramp(memory, N, 1.0f, 1.0f);
         OK(unary(TANDEM_OP_NEG, buffer));
@@ -65,6 +69,108 @@ LOOP_TEST(copies_are_detected, CASES_IN(drivers))
 
     ck_assert_int_eq(import_status(drivers[_i].how),
                      shared ? TANDEM_OK : drivers[_i].status);
+}
+
+/* ---- release ---- */
+
+static _Atomic int releases;
+
+static void released(void *user)
+{
+    (void)user;
+    atomic_fetch_add(&releases, 1);
+}
+
+/* Imports the memory and enqueues its negation. */
+static struct tandem_buffer *import_and_use(void)
+{
+    struct tandem_buffer *buffer = NULL;
+
+    atomic_store(&releases, 0);
+    device_new(NULL, NULL);
+    OK(plug.api->import_host(work.device, memory, PAGE, released, NULL,
+                             &buffer));
+    fill_ramp(memory, N, 1.0f, 1.0f);
+    OK(unary(TANDEM_OP_NEG, buffer));
+    return buffer;
+}
+
+static const char *const functions[] = {"clEnqueueMarkerWithWaitList",
+                                        "clFlush", "clSetEventCallback"};
+
+/* If the driver cannot report the end of the work, close waits for it. */
+LOOP_TEST(close_releases_if_the_driver_cannot, CASES_IN(functions))
+{
+    struct tandem_buffer *buffer = import_and_use();
+
+    script(LAYER_FAULT_CALL, functions[_i], NULL, -6);
+    plug.api->free(buffer);
+    plug.script_set(NULL);
+    ck_assert_int_eq(atomic_load(&releases), 0);
+    device_end();
+    ck_assert_int_eq(atomic_load(&releases), 1);
+    ck_assert(memory[N - 1] == -(float)N);
+}
+
+TEST(work_that_goes_on_keeps_the_memory)
+{
+    struct tandem_buffer *buffer = import_and_use();
+
+    OK(synchronize());
+    script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
+    OK(unary(TANDEM_OP_NEG, buffer));
+    plug.api->free(buffer);
+    usleep(50000);
+    ck_assert_int_eq(atomic_load(&releases), 0);
+    plug.release();
+    OK(synchronize());
+    for (int ms = 0; ms < 60000 && atomic_load(&releases) == 0; ms++)
+        usleep(1000);
+    ck_assert_int_eq(atomic_load(&releases), 1);
+    device_end();
+    ck_assert_int_eq(atomic_load(&releases), 1);
+}
+
+/* The work goes on when the device is closed. */
+LOOP_TEST(close_does_not_release_what_work_uses, 2)
+{
+    const struct layer_counts start = plug_counts(&plug);
+    struct tandem_buffer *buffer = NULL;
+
+    atomic_store(&releases, 0);
+    device_new("blocking_timeout_ms", "200");
+    OK(plug.api->import_host(work.device, memory, PAGE, released, NULL,
+                             &buffer));
+    OK(unary(TANDEM_OP_NEG, buffer));
+    OK(synchronize());
+    script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
+    OK(unary(TANDEM_OP_NEG, buffer));
+    if (_i == 1)
+        plug.api->free(buffer);
+    workload_close(&work);
+    ck_assert_int_eq(atomic_load(&releases), 0);
+    plug.release();
+    expect_freed_later(&start);
+    ck_assert_int_eq(atomic_load(&releases), 1);
+}
+
+TEST(a_failed_import_releases_nothing)
+{
+    struct tandem_buffer *buffer = import_and_use();
+
+    plug.api->free(buffer);
+    device_end();
+    ck_assert_int_eq(atomic_load(&releases), 1);
+    device_new(NULL, NULL);
+    OK(plug.api->import_host(work.device, memory, PAGE, NULL, NULL, &buffer));
+    script(LAYER_FAULT_CALL, "clCreateBuffer", NULL, -6);
+    ck_assert_int_eq(plug.api->import_host(work.device, memory, PAGE, released,
+                                           NULL, &buffer),
+                     TANDEM_OUT_OF_MEMORY);
+    plug.script_set(NULL);
+    ck_assert_ptr_null(buffer);
+    device_end();
+    ck_assert_int_eq(atomic_load(&releases), 1);
 }
 
 int main(void)

@@ -446,7 +446,8 @@ TEST(an_import_waits_for_no_compiler)
         continue;
     OK(ask(TANDEM_OP_ABS, plug.api->query_ready));
     builds = plug_counts(&plug).builds;
-    OK(plug.api->import_host(work.device, memory, sizeof memory, &buffer));
+    OK(plug.api->import_host(work.device, memory, sizeof memory, NULL, NULL,
+                             &buffer));
     ck_assert_uint_eq(plug_counts(&plug).builds, builds);
     device_end();
 }
@@ -460,9 +461,9 @@ LOOP_TEST(an_import_that_does_not_end, 2)
     device_with(SHORT_MS, NULL, NULL);
     script_once(LAYER_FAULT_ENDLESS,
                 _i == 0 ? "clEnqueueFillBuffer" : "clEnqueueCopyBuffer", 1);
-    EXPECT_TIMEOUT(
-        plug.api->import_host(work.device, memory, sizeof memory, &buffer),
-        TANDEM_UNSUPPORTED);
+    EXPECT_TIMEOUT(plug.api->import_host(work.device, memory, sizeof memory,
+                                         NULL, NULL, &buffer),
+                   TANDEM_UNSUPPORTED);
     ck_assert_ptr_null(buffer);
     plug.release();
     device_end();

@@ -3,6 +3,7 @@
 #include "opencl_workload.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -102,6 +103,17 @@ static bool pinned(struct workload *work, struct tandem_buffer *first,
     return passed;
 }
 
+/* The number of the last import, and of its releases. After a fault, a driver
+ * may release the memory of an earlier import late. */
+static _Atomic uintptr_t last_import;
+static _Atomic uint32_t import_releases;
+
+static void import_released(void *number)
+{
+    if ((uintptr_t)number == atomic_load(&last_import))
+        atomic_fetch_add(&import_releases, 1);
+}
+
 static bool import(struct workload *work, struct tandem_buffer *first,
                    struct tandem_buffer *second)
 {
@@ -114,7 +126,10 @@ static bool import(struct workload *work, struct tandem_buffer *first,
     (void)second;
     fill_ramp(memory, 1024, 0.0f, 1.0f);
     fill_ramp(want, 1024, 2.0f, 1.0f);
-    status = work->api->import_host(work->device, memory, 4096, &a);
+    atomic_store(&import_releases, 0);
+    status = work->api->import_host(
+        work->device, memory, 4096, import_released,
+        (void *)(atomic_fetch_add(&last_import, 1) + 1), &a);
     /* The device may work on a copy. */
     if (status != TANDEM_UNSUPPORTED)
         passed = call_succeeded(work, status, "import_host") &&
@@ -126,6 +141,10 @@ static bool import(struct workload *work, struct tandem_buffer *first,
         work->unsupported++;
     work->api->stream_synchronize(work->stream, TANDEM_TIMEOUT_INFINITE);
     work->api->free(a);
+    if (atomic_load(&import_releases) > 1 ||
+        (status != TANDEM_OK && atomic_load(&import_releases) != 0))
+        passed = record_violation(work, "imported memory was released again, "
+                                        "or without having been imported");
     return passed;
 }
 

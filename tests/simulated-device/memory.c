@@ -132,11 +132,13 @@ void buffer_free(struct tandem_buffer *handle)
 }
 
 enum tandem_status buffer_import(struct tandem_device *handle, void *memory,
-                                 uint64_t bytes,
-                                 struct tandem_buffer **out_buffer)
+                                 uint64_t bytes, tandem_release_fn release,
+                                 void *user, struct tandem_buffer **out_buffer)
 {
     struct sim_device *device;
     enum tandem_status status;
+
+    (void)release, (void)user;
 
     if (!out_buffer)
         return argument_error("import_host: out_buffer is NULL");

@@ -38,9 +38,11 @@ static void host_free_fallback(struct tandem_device *device, void *memory)
 
 static enum tandem_status import_unsupported(struct tandem_device *device,
                                              void *memory, uint64_t bytes,
+                                             tandem_release_fn release,
+                                             void *user,
                                              struct tandem_buffer **out_buffer)
 {
-    (void)device, (void)memory, (void)bytes;
+    (void)device, (void)memory, (void)bytes, (void)release, (void)user;
     *out_buffer = NULL;
     return TANDEM_UNSUPPORTED;
 }

@@ -201,7 +201,7 @@ static void buffer_import(struct storage *storage, struct device *device)
         !storage_is_importable(storage))
         return;
     status = plugin_reply_sanitize_status(device->vtable->import_host(
-        device->handle, storage->host, bytes, buffer));
+        device->handle, storage->host, bytes, NULL, NULL, buffer));
     if (status == TANDEM_OK) {
         storage->imported |= 1u << device->id;
         return;
@@ -235,8 +235,8 @@ enum tandem_status storage_allocate_buffer(struct storage *storage,
         status = storage_allocate_host(storage);
         if (status != TANDEM_OK)
             return status;
-        status = device->vtable->import_host(device->handle, storage->host,
-                                             storage->bytes, buffer);
+        status = device->vtable->import_host(
+            device->handle, storage->host, storage->bytes, NULL, NULL, buffer);
     } else {
         status = device->vtable->alloc(device->handle, storage->bytes, buffer);
     }

@@ -33,6 +33,7 @@ struct pool {
     struct block *cached[SIZE_CLASS_COUNT];
     struct tandem_buffer *buffers; /* all live buffers */
     struct pinned *pinned;         /* see pinned_memory.c */
+    struct import_release *kept_releases; /* see buffer.c */
     uint64_t next_address;
     bool exact_block_size; /* for tests: do not round up block sizes */
     struct tandem_memory_stats stats;

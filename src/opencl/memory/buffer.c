@@ -2,6 +2,8 @@
 /* Implements buffers in device memory or host memory; see buffer.h. */
 #include "opencl/memory/buffer.h"
 
+#include <stdlib.h>
+
 #include "opencl/device/cl_status.h"
 #include "opencl/device/device.h"
 #include "opencl/memory/block_pool.h"
@@ -63,6 +65,61 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
 /* Memory for imports of 0 bytes, because OpenCL has no buffers of size 0. */
 static _Alignas(64) unsigned char empty_import[64];
 
+/* The callback of imported memory. It is called when the last reference is
+ * dropped: the buffer's, or that of work which used the buffer. */
+struct import_release {
+    tandem_release_fn call;
+    void *user;
+    _Atomic uint32_t references;
+    struct import_release *next; /* in pool.kept_releases */
+};
+
+void import_release_retain(struct import_release *release)
+{
+    atomic_fetch_add(&release->references, 1);
+}
+
+void import_release_drop(struct import_release *release)
+{
+    if (atomic_fetch_sub(&release->references, 1) != 1)
+        return;
+    release->call(release->user);
+    free(release);
+}
+
+void import_release_keep(struct tandem_device *device,
+                         struct import_release *release)
+{
+    import_release_retain(release);
+    pthread_mutex_lock(&device->pool.mutex);
+    release->next = device->pool.kept_releases;
+    device->pool.kept_releases = release;
+    pthread_mutex_unlock(&device->pool.mutex);
+}
+
+enum tandem_status buffer_import_with_release(struct tandem_device *device,
+                                              void *memory, uint64_t bytes,
+                                              tandem_release_fn call,
+                                              void *user,
+                                              struct tandem_buffer **out_buffer)
+{
+    *out_buffer = NULL;
+    struct import_release *release = calloc(1, sizeof(*release));
+    if (release == NULL)
+        return memory_error("import_host: out of host memory");
+    enum tandem_status status =
+        buffer_import(device, memory, bytes, out_buffer);
+    if (status != TANDEM_OK) {
+        free(release);
+        return status;
+    }
+    release->call = call;
+    release->user = user;
+    release->references = 1;
+    (*out_buffer)->release = release;
+    return TANDEM_OK;
+}
+
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer)
@@ -104,6 +161,7 @@ static void list_remove(struct pool *pool, struct tandem_buffer *buffer)
 void buffer_destroy(struct tandem_buffer *buffer)
 {
     struct pool *pool = &buffer->device->pool;
+    struct import_release *release = buffer->release;
     pthread_mutex_lock(&pool->mutex);
     list_remove(pool, buffer);
     pack_cache_invalidate(pool, buffer);
@@ -115,6 +173,8 @@ void buffer_destroy(struct tandem_buffer *buffer)
     if (buffer->block == NULL)
         clReleaseMemObject(buffer->mem);
     handle_free(&buffers, buffer);
+    if (release != NULL)
+        import_release_drop(release);
 }
 
 void pool_start(struct pool *pool, uint64_t limit_bytes)
@@ -125,10 +185,20 @@ void pool_start(struct pool *pool, uint64_t limit_bytes)
     pool->next_address = FIRST_BLOCK_ADDRESS;
 }
 
-void pool_finish(struct tandem_device *device)
+void pool_finish(struct tandem_device *device, bool work_ended)
 {
-    while (device->pool.buffers != NULL)
-        buffer_destroy(device->pool.buffers);
+    struct pool *pool = &device->pool;
+    while (pool->buffers != NULL) {
+        struct tandem_buffer *buffer = pool->buffers;
+        if (buffer->release != NULL)
+            import_release_keep(device, buffer->release);
+        buffer_destroy(buffer);
+    }
+    while (work_ended && pool->kept_releases != NULL) {
+        struct import_release *release = pool->kept_releases;
+        pool->kept_releases = release->next;
+        import_release_drop(release);
+    }
     pool_trim(device, 0);
 }
 

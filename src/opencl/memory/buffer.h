@@ -13,9 +13,10 @@
 #define MULTIPLE_STREAMS UINT64_MAX
 
 void pool_start(struct pool *pool, uint64_t limit_bytes);
-/* Releases all device memory, even the memory of live buffers.  All commands of
- * the device must have completed. */
-void pool_finish(struct tandem_device *device);
+/* Releases all device memory, even the memory of live buffers, to the driver.
+ * If the device's work has ended, calls the callbacks of imported memory;
+ * otherwise, call this function again when it has. */
+void pool_finish(struct tandem_device *device, bool work_ended);
 
 /* Creates a buffer. buffer_count and alloc_count omit `internal` buffers. */
 enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
@@ -25,7 +26,20 @@ enum tandem_status buffer_create(struct tandem_device *device, uint64_t bytes,
 enum tandem_status buffer_import(struct tandem_device *device, void *memory,
                                  uint64_t bytes,
                                  struct tandem_buffer **out_buffer);
+/* Like buffer_import. `call`(user) is called when the last reference to the
+ * buffer's import_release is dropped; buffer_destroy drops one. */
+enum tandem_status
+buffer_import_with_release(struct tandem_device *device, void *memory,
+                           uint64_t bytes, tandem_release_fn call, void *user,
+                           struct tandem_buffer **out_buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
+
+/* References to the callback of imported memory, which outlives the device. */
+void import_release_retain(struct import_release *release);
+void import_release_drop(struct import_release *release);
+/* Keeps a reference until pool_finish, after the device's work has ended. */
+void import_release_keep(struct tandem_device *device,
+                         struct import_release *release);
 /* Fills all members of `out` except cached_kernel_count. */
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 

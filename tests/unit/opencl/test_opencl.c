@@ -237,7 +237,7 @@ TEST(imported_memory_may_be_unaligned)
         for (int j = 0; j < FLOATS; j++)
             memory[i][j + 1] = (float)(i + 1);
         OK(backend->import_host(device, memory[i] + 1, FLOATS * sizeof(float),
-                                &matrices[i]));
+                                NULL, NULL, &matrices[i]));
     }
     struct tandem_gemm gemm =
         gemm_of(N, N, N, matrices[0], matrices[1], matrices[2]);
@@ -265,7 +265,7 @@ TEST(large_pitches_are_transposed)
     for (int i = 0; i < LINES * ROWS; i++)
         memory[i / ROWS * pitch + i % ROWS] = (uint8_t)(i % 251 + 1);
     device_open_with("cache_dir", "");
-    OK(backend->import_host(device, memory, bytes, &from));
+    OK(backend->import_host(device, memory, bytes, NULL, NULL, &from));
     to = buffer_new(sizeof(got));
     const struct tandem_tensor_desc input = {.buffer = from,
                                              .dtype = TANDEM_U8,
@@ -296,7 +296,7 @@ TEST(imported_memory_is_shared)
     struct tandem_buffer *buffer;
     device_open_with("cache_dir", "");
     enum tandem_status status =
-        backend->import_host(device, memory, 4096, &buffer);
+        backend->import_host(device, memory, 4096, NULL, NULL, &buffer);
     if (status == TANDEM_OK) {
         const float two = 2.0f;
         OK(backend->fill(stream, buffer, 0, 4096, &two, sizeof(two)));
