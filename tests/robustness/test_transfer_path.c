@@ -6,6 +6,7 @@
  * has several commands on a device with its own memory, and the driver's own
  * upload blocks.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,6 +97,70 @@ LOOP_TEST(the_path_depends_on_size_memory_and_device, CASES_IN(cases))
     OK(synchronize());
     plug.api->free(buffer);
     plug.api->host_free(work.device, pinned);
+    device_end();
+}
+
+/* Transfers of a thread with its own stream. */
+struct mover {
+    pthread_t thread;
+    unsigned seed;
+    bool passed;
+};
+
+static unsigned char byte_of(size_t i, unsigned seed)
+{
+    return (unsigned char)(i * 7 + i / 4093 * 29 + seed);
+}
+
+static void *mover_run(void *argument)
+{
+    struct mover *mover = argument;
+    unsigned char *memory = malloc(MAX_BYTES);
+    struct tandem_stream *stream = NULL;
+    struct tandem_buffer *own = NULL;
+
+    mover->passed =
+        memory &&
+        plug.api->stream_create(work.device, 0, &stream) == TANDEM_OK &&
+        plug.api->alloc(work.device, MAX_BYTES, &own) == TANDEM_OK;
+    for (unsigned round = 0; round < 8 && mover->passed; round++) {
+        const unsigned seed = mover->seed + round;
+        const size_t bytes = MAX_BYTES - round;
+        size_t same = 0;
+
+        for (size_t i = 0; i < bytes; i++)
+            memory[i] = byte_of(i, seed);
+        mover->passed =
+            plug.api->upload(stream, own, 0, memory, bytes, 0) == TANDEM_OK;
+        memset(memory, 0, bytes);
+        mover->passed &=
+            plug.api->download(stream, own, 0, memory, bytes, 0,
+                               TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
+        while (same < bytes && memory[same] == byte_of(same, seed))
+            same++;
+        mover->passed &= same == bytes;
+    }
+    plug.api->free(own);
+    plug.api->stream_destroy(stream);
+    free(memory);
+    return NULL;
+}
+
+/* Only one transfer at a time uses the copy threads of the device. */
+TEST(streams_transfer_at_the_same_time)
+{
+    struct mover movers[3];
+
+    device_new("test.transfer_path", "ring");
+    for (unsigned i = 0; i < 3; i++) {
+        movers[i].seed = 64 * i;
+        ck_assert_int_eq(
+            pthread_create(&movers[i].thread, NULL, mover_run, &movers[i]), 0);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(movers[i].thread, NULL);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert(movers[i].passed);
     device_end();
 }
 
