@@ -114,6 +114,19 @@ static void command_done(struct ring_transfer *transfer)
     transfer->idle = 0;
 }
 
+/* Lets several threads copy, unless another stream's transfer uses them.  Call
+ * this before the first copy; a download has then waited for earlier work. */
+static void threads_acquire(struct ring_transfer *transfer)
+{
+    struct tandem_device *device = transfer->request->stream->device;
+    if (!transfer->pipelined || pthread_mutex_trylock(&device->copy_mutex) != 0)
+        return;
+    if (copy_threads_begin(&device->copy_threads))
+        transfer->threads = &device->copy_threads;
+    else
+        pthread_mutex_unlock(&device->copy_mutex);
+}
+
 /* Starts the copy of command `i` to or from the ring. */
 static void command_copy(struct ring_transfer *transfer, uint64_t i)
 {
@@ -125,6 +138,8 @@ static void command_copy(struct ring_transfer *transfer, uint64_t i)
                               .bytes = command->range.bytes,
                               .non_temporal = upload && command->offset <
                                                             NON_TEMPORAL_BYTES};
+    if (i == 0)
+        threads_acquire(transfer);
     if (transfer->threads != NULL)
         copy_threads_post(transfer->threads, i, &copy);
     else
@@ -142,12 +157,13 @@ static bool command_is_copied(struct ring_transfer *transfer, uint64_t i)
  * fork, which has no copy threads. */
 static enum tandem_status copy_meanwhile(struct ring_transfer *transfer)
 {
-    if (transfer->threads == NULL || copy_threads_run_chunk(transfer->threads))
+    struct copy_threads *threads = transfer->threads;
+    if (threads != NULL && copy_threads_run_chunk(threads))
         return TANDEM_OK;
-    if (++transfer->idle < IDLE_ITERATIONS)
+    if (++transfer->idle < IDLE_ITERATIONS || threads == NULL)
         return TANDEM_OK;
     sched_yield();
-    return copy_threads_are_lost(transfer->threads)
+    return copy_threads_are_lost(threads)
                ? last_error_set(TANDEM_DEVICE_LOST,
                                 "a transfer was interrupted by a fork")
                : TANDEM_OK;
@@ -283,18 +299,6 @@ static enum tandem_status download_step(struct ring_transfer *transfer)
 
 /* ---- both ---- */
 
-/* Lets several threads copy, unless another stream's transfer uses them. */
-static void threads_acquire(struct ring_transfer *transfer)
-{
-    struct tandem_device *device = transfer->request->stream->device;
-    if (!transfer->pipelined || pthread_mutex_trylock(&device->copy_mutex) != 0)
-        return;
-    if (copy_threads_begin(&device->copy_threads))
-        transfer->threads = &device->copy_threads;
-    else
-        pthread_mutex_unlock(&device->copy_mutex);
-}
-
 static enum tandem_status transfer_run(struct ring_transfer *transfer)
 {
     const struct transfer *request = transfer->request;
@@ -302,7 +306,6 @@ static enum tandem_status transfer_run(struct ring_transfer *transfer)
     enum tandem_status status = ring_begin(stream);
     if (status != TANDEM_OK)
         return status;
-    threads_acquire(transfer);
     while (status == TANDEM_OK && (transfer->started_bytes < request->bytes ||
                                    transfer->done < transfer->started))
         status =
