@@ -276,6 +276,21 @@ static void conv_try(struct search *search)
     }
 }
 
+/* Returns the maximum number of integer attributes of the call. */
+static uint32_t attribute_limit(const struct search *search)
+{
+    const struct op_class *class = op_class_get(search->row->op_class);
+    const struct op_call call = {.info = search->row,
+                                 .op = &search->op,
+                                 .inputs = search->inputs,
+                                 .outputs = search->outputs,
+                                 .input_count = search->input_count};
+    uint32_t ints = search->row->ints, floats = search->row->floats;
+    if (class->lists != NULL)
+        class->lists(&call, &ints, &floats);
+    return ints < COUNT(attributes[0]) ? ints : COUNT(attributes[0]);
+}
+
 /* Plans the call. Inputs whose bits are set are scalars. */
 static void call_try(struct search *search, uint32_t scalars)
 {
@@ -288,6 +303,7 @@ static void call_try(struct search *search, uint32_t scalars)
         search->inputs[i] = scalars >> i & 1u ? NULL : &search->tensors[i];
     search->op.float_count =
         row->floats + (uint32_t)__builtin_popcount(scalars);
+    search->op.int_count = attribute_limit(search);
     if (search->axis_floats != NO_FLOATS) {
         uint32_t last = row->floats + search->tensors[0].rank - 1;
         search->op.float_count = last + 1;
