@@ -12,7 +12,9 @@
  *   comparisons correctly.
  * - A function with a __local parameter is INLINE. In a function that is not
  *   inlined, PoCL 3.1 can make work-groups that run in parallel use the same
- *   local memory. */
+ *   local memory.
+ * - A function with a pointer to the parameters is INLINE. If it is not
+ *   inlined, llvmpipe reads wrong strides. */
 #ifndef TANDEM_INDEXING_CL
 #define TANDEM_INDEXING_CL
 

@@ -5,13 +5,13 @@
  * The first pass sums the row unscaled. If the sum is not finite, a second pass
  * sums the elements scaled by SCALE_DOWN. If a sum of squares or products is so
  * small that its terms are imprecise, the second pass scales the elements by
- * SCALE_UP. Ordinary elements need no second pass. Each partial sum carries its
- * number of rescalings: 1 after SCALE_DOWN, -1 after SCALE_UP, else 0. */
+ * SCALE_UP. Ordinary elements need no second pass. */
 #ifndef TANDEM_RESCALED_SUM_CL
 #define TANDEM_RESCALED_SUM_CL
 
 /* If x is the largest f32, (x * SCALE_DOWN)^2 is below 2^80. If x is the
  * smallest positive f32, (x * SCALE_UP)^2 is 2^-122. */
+#define SCALE_LOG2 88
 #define SCALE_UP 0x1p88f
 #define SCALE_DOWN 0x1p-88f
 /* Sums of at least this size are precise, even if each of 2^40 terms has an
