@@ -106,8 +106,8 @@ static bool kernels_are_coherent(const struct coherence_test *test)
     return coherent;
 }
 
-/* A command that hangs loses the device.  The command can then still use the
- * memory of the test, so that the memory is not freed. */
+/* The stream owns the memory of the test, because a command that hangs can use
+ * the memory for longer than the test takes. */
 static bool coherence_test_run(struct tandem_device *device)
 {
     struct coherence_test test = {
@@ -123,14 +123,16 @@ static bool coherence_test_run(struct tandem_device *device)
                     commands_are_coherent(&test) &&
                     (device->hardware->info.kind == TANDEM_DEVICE_CPU ||
                      kernels_are_coherent(&test));
-    if (test.stream != NULL)
-        stream_destroy(test.stream);
     if (test.from_buffer != NULL)
         buffer_destroy(test.from_buffer);
     if (test.to_buffer != NULL)
         buffer_destroy(test.to_buffer);
-    if (!atomic_load(&device->lost))
+    if (test.stream != NULL) {
+        test.stream->host_memory = test.from;
+        stream_destroy(test.stream);
+    } else {
         free(test.from);
+    }
     return coherent;
 }
 

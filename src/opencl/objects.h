@@ -127,7 +127,8 @@ struct tandem_stream {
     struct stream_kernel *kernels;  /* hash table of the stream's kernels */
     uint32_t kernel_slots, kernel_count;
     struct clblast_temp_size_entry clblast_temp_sizes[CLBLAST_TEMP_SIZE_COUNT];
-    struct pinned_ring ring;                /* memory for transfers */
+    struct pinned_ring ring; /* memory for transfers */
+    void *host_memory;       /* freed with the stream; NULL except in a test */
     struct tandem_buffer *arrival_counters; /* NULL before first use */
     atomic_bool arrival_counters_are_zero;
     struct tandem_stream *next, **link; /* guarded by device.mutex */

@@ -76,6 +76,7 @@ bool workload_open(struct workload *work, const char *const *pairs)
         keys[options.count] = pairs[2 * options.count];
         values[options.count] = pairs[2 * options.count + 1];
     }
+    work->opened++;
     work->section = "open";
     work->status = TANDEM_OK;
     work->lost = false;
@@ -171,8 +172,10 @@ static bool near(float got, float want)
 bool content_matches(struct workload *work, struct tandem_buffer *buffer,
                      const float *want, uint32_t count, const char *what)
 {
-    /* A lost device may still write to this buffer later. */
-    static float got[LARGEST];
+    /* A lost device may still write to its target later, while another device
+     * is tested. */
+    static float targets[2][LARGEST];
+    float *got = targets[work->opened % 2];
     const uint64_t bytes = (uint64_t)count * sizeof(float);
     char text[256];
     uint32_t i = 0;

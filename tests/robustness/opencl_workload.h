@@ -19,6 +19,7 @@
 struct workload {
     const struct tandem_backend *api;
     struct tandem_device *device;
+    uint32_t opened;              /* The number of calls of workload_open. */
     struct tandem_stream *stream; /* The stream of the current section. */
     /* The number of calls that this device does not support. */
     uint32_t unsupported;

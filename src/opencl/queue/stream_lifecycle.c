@@ -2,7 +2,7 @@
 /* Creates, destroys and finds streams; see stream_lifecycle.h. */
 #include "opencl/queue/stream_lifecycle.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 
 #include "opencl/device/cl_status.h"
 #include "opencl/memory/deferred_release.h"
@@ -69,6 +69,7 @@ void stream_release(struct tandem_stream *stream)
     ring_finish(stream);
     stream_kernels_free(stream);
     clReleaseCommandQueue(stream->queue);
+    free(stream->host_memory);
     handle_free(&stream_handles, stream);
 }
 
