@@ -23,13 +23,14 @@ bool transfer_uses_ring(const struct transfer *transfer)
     const uint64_t bytes = transfer->bytes;
     if (device->forced_transfer_path != TRANSFER_PATH_ANY)
         return device->forced_transfer_path == TRANSFER_PATH_RING;
-    if (!device_shares_host_memory(device))
-        return bytes < MIN_BULK_BYTES ||
-               !pinned_contains(device, transfer->host, bytes);
     const bool idle = atomic_load(&stream->completed_seqno) ==
                       atomic_load(&stream->issued_seqno);
-    return transfer->upload && (idle ? bytes < MIN_DRIVER_UPLOAD_BYTES
-                                     : bytes <= MAX_BUSY_RING_BYTES);
+    if (transfer->upload && !idle && bytes <= MAX_BUSY_RING_BYTES)
+        return true;
+    if (device_shares_host_memory(device))
+        return transfer->upload && bytes < MIN_DRIVER_UPLOAD_BYTES;
+    return bytes < MIN_BULK_BYTES ||
+           !pinned_contains(device, transfer->host, bytes);
 }
 
 bool transfer_is_pipelined(const struct transfer *transfer)

@@ -16,8 +16,8 @@
  * time to start: below this size, an upload through the ring is faster on an
  * idle stream of PoCL. */
 #define MIN_DRIVER_UPLOAD_BYTES ((uint64_t)512 << 10)
-/* If a stream of such a device is busy, uploads of up to this size use the
- * ring, so that they do not wait for earlier commands. */
+/* While earlier commands of the stream are running, uploads of up to this size
+ * always use the ring, because the driver's command would wait for them. */
 #define MAX_BUSY_RING_BYTES ((uint64_t)4 << 20)
 
 /* Value of device.forced_transfer_path, from the option test.transfer_path. */
