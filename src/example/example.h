@@ -8,11 +8,13 @@
 
 #include <tandem/backend.h>
 
+#include "common/prepared_call.h"
+
 /*
  * Object to which a handle points. In backend.h, struct tandem_device and the
  * other handle types are opaque, so a handle can point to any struct.
  */
-enum kind { DEVICE, STREAM, EVENT, BUFFER };
+enum kind { DEVICE, STREAM, EVENT, BUFFER, PREPARED };
 struct object {
     enum kind kind;
     struct object *next;
@@ -21,6 +23,7 @@ struct object {
     unsigned char *memory; /* memory of a BUFFER, freed with the object */
     uint64_t bytes;
     struct tandem_memory_stats stats; /* statistics of a DEVICE */
+    struct prepared_call *call;       /* of a PREPARED operator */
 };
 
 /*
@@ -28,6 +31,22 @@ struct object {
  * any other pointer, returns NULL and sets the message.
  */
 struct object *object_get(const void *handle, enum kind kind);
+
+/*
+ * Checks a call without memory and sets *out_call to a copy that the caller
+ * frees with free(), or returns why the plugin does not support it.
+ */
+enum tandem_status op_prepare(const struct tandem_op *op,
+                              const struct tandem_operand_desc *const *inputs,
+                              uint32_t input_count,
+                              const struct tandem_operand_desc *const *outputs,
+                              uint32_t output_count,
+                              struct prepared_call **out_call);
+/* Checks the memory and the scalars of a launch, and computes it. */
+enum tandem_status op_launch(const struct object *device,
+                             const struct prepared_call *call,
+                             const struct tandem_memory *memory, uint32_t count,
+                             const double *scalars, uint32_t scalar_count);
 
 /*
  * Returns TANDEM_OK if the plugin supports the call. Checks the buffers only if

@@ -5,7 +5,10 @@
  */
 #include "example/example.h"
 
+#include <stdlib.h>
+
 #include "common/argument_check.h"
+#include "common/gemm_operator.h"
 #include "common/last_error.h"
 
 /* Tells check_op where a buffer is, if it belongs to the device. */
@@ -90,6 +93,8 @@ static float value_compute(uint32_t id, float a, float b)
         return a + b;
     case TANDEM_OP_MUL:
         return a * b;
+    case TANDEM_OP_GEMM: /* the residual */
+        return a;
     default: /* relu, which keeps NaN */
         return a <= 0 ? 0 : a;
     }
@@ -163,4 +168,106 @@ void gemm_compute(const struct tandem_gemm *gemm)
                 *out = (float)value;
             }
     }
+}
+
+/* ---- prepared operators ---- */
+
+static struct op_call checked_call(const struct prepared_call *call,
+                                   const struct tandem_op *op,
+                                   const struct tandem_tensor_desc *const *in,
+                                   const struct tandem_tensor_desc *const *out)
+{
+    return (struct op_call){.info = call->info,
+                            .op = op,
+                            .inputs = in,
+                            .outputs = out,
+                            .input_count = call->input_count,
+                            .output_count = call->output_count};
+}
+
+static enum tandem_status call_is_supported(const struct prepared_call *call)
+{
+    const struct op_call checked =
+        checked_call(call, &call->op, call->inputs, call->outputs);
+    struct tandem_gemm gemm;
+    enum tandem_status status;
+
+    switch (call->op.id) {
+    case TANDEM_OP_ADD:
+    case TANDEM_OP_MUL:
+    case TANDEM_OP_RELU:
+        if (call->outputs[0]->dtype != TANDEM_F32)
+            return last_error_set(TANDEM_UNSUPPORTED, "only f32");
+        return TANDEM_OK;
+    case TANDEM_OP_GEMM:
+        status = gemm_from_call(&checked, &gemm);
+        if (status == TANDEM_OK)
+            status = gemm_is_supported(&gemm);
+        return status;
+    default:
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "the operator %s is not supported",
+                              call->info->name);
+    }
+}
+
+enum tandem_status op_prepare(const struct tandem_op *op,
+                              const struct tandem_operand_desc *const *inputs,
+                              uint32_t input_count,
+                              const struct tandem_operand_desc *const *outputs,
+                              uint32_t output_count,
+                              struct prepared_call **out_call)
+{
+    enum tandem_status status = prepared_call_create(
+        op, inputs, input_count, outputs, output_count, out_call);
+
+    if (status == TANDEM_OK)
+        status = call_is_supported(*out_call);
+    if (status != TANDEM_OK) {
+        free(*out_call);
+        *out_call = NULL;
+    }
+    return status;
+}
+
+enum tandem_status op_launch(const struct object *device,
+                             const struct prepared_call *call,
+                             const struct tandem_memory *memory, uint32_t count,
+                             const double *scalars, uint32_t scalar_count)
+{
+    struct tandem_tensor_desc tensors[2 * TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *pointers[2 * TANDEM_MAX_OPERANDS];
+    struct launch_scalars set;
+    struct tandem_gemm gemm;
+    enum tandem_status status =
+        prepared_call_set_scalars(&set, call, scalars, scalar_count);
+
+    if (status == TANDEM_OK)
+        status = prepared_call_check_memory(call, memory, count, buffer_span,
+                                            device);
+    for (uint32_t i = 0; i < count && status == TANDEM_OK; i++) {
+        tensors[i] = call->operands[i].tensor;
+        tensors[i].buffer = memory[i].buffer;
+        tensors[i].byte_offset = memory[i].byte_offset;
+        pointers[i] = call->operands[i].is_scalar ? NULL : &tensors[i];
+    }
+    if (status != TANDEM_OK)
+        return status;
+    if (call->op.id == TANDEM_OP_GEMM) {
+        const struct op_call checked =
+            checked_call(call, &set.op, pointers, pointers + call->input_count);
+
+        status = gemm_from_call(&checked, &gemm);
+        if (status != TANDEM_OK)
+            return status;
+        /* beta multiplies what is in c: the residual, which may be c. */
+        if (gemm.beta != 0)
+            op_compute(&set.op, &pointers[gemm_residual_input(&checked)], 1,
+                       pointers[call->input_count]);
+        gemm_compute(&gemm);
+        return TANDEM_OK;
+    }
+    op_compute(&set.op, pointers, call->input_count,
+               pointers[call->input_count]);
+    return TANDEM_OK;
 }

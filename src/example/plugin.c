@@ -75,7 +75,8 @@ static enum tandem_status device_describe(uint32_t index,
  * scales better. */
 struct object *object_get(const void *handle, enum kind kind)
 {
-    static const char *const names[] = {"device", "stream", "event", "buffer"};
+    static const char *const names[] = {"device", "stream", "event", "buffer",
+                                        "prepared operator"};
     pthread_mutex_lock(&mutex);
     struct object *object = objects;
     while (object != NULL && object != handle)
@@ -135,6 +136,7 @@ static void objects_free(const void *handle)
             object->device->stats.buffer_count--;
         }
         free(object->memory);
+        free(object->call);
         free(object);
     }
     pthread_mutex_unlock(&mutex);
@@ -401,6 +403,73 @@ static enum tandem_status gemm(struct tandem_stream *stream,
     return status;
 }
 
+/* ---- prepared operators ------------------------------------------------- */
+
+static enum tandem_status
+prepare(struct tandem_device *device, const struct tandem_op *op,
+        const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+        const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+        uint32_t flags, struct tandem_prepared_info *out_info,
+        struct tandem_prepared **out_prepared)
+{
+    const struct tandem_prepared_info info = {.struct_size = sizeof info,
+                                              .is_ready = 1};
+    struct object *owner, *prepared;
+    struct prepared_call *call = NULL;
+    if (out_prepared != NULL)
+        *out_prepared = NULL;
+    enum tandem_status status = object_use(device, DEVICE, &owner);
+    if (status == TANDEM_OK)
+        status = prepare_arguments_check(flags, out_info, out_prepared);
+    if (status == TANDEM_OK)
+        status =
+            op_prepare(op, inputs, input_count, outputs, output_count, &call);
+    if (status == TANDEM_OK && out_info != NULL)
+        struct_size_fill(out_info, &info, sizeof info);
+    if (status != TANDEM_OK || (flags & TANDEM_PREPARE_QUERY) != 0) {
+        free(call);
+        return status;
+    }
+    prepared = object_new(owner, PREPARED);
+    if (prepared == NULL) {
+        free(call);
+        return TANDEM_OUT_OF_MEMORY;
+    }
+    prepared->call = call;
+    *out_prepared = (struct tandem_prepared *)prepared;
+    return TANDEM_OK;
+}
+
+static enum tandem_status prepared_wait(struct tandem_prepared *prepared,
+                                        uint64_t timeout_ns)
+{
+    struct object *object;
+    (void)timeout_ns; /* nothing is compiled */
+    return object_use(prepared, PREPARED, &object);
+}
+
+static void prepared_release(struct tandem_prepared *prepared)
+{
+    objects_free(prepared);
+}
+
+static enum tandem_status prepared_launch(struct tandem_stream *stream,
+                                          struct tandem_prepared *prepared,
+                                          const struct tandem_memory *memory,
+                                          uint32_t count, const double *scalars,
+                                          uint32_t scalar_count)
+{
+    struct object *queue, *object;
+    enum tandem_status status = object_use(stream, STREAM, &queue);
+    if (status == TANDEM_OK)
+        status = object_use(prepared, PREPARED, &object);
+    if (status == TANDEM_OK && object->device != queue->device)
+        status = prepared_other_device();
+    return status == TANDEM_OK ? op_launch(queue->device, object->call, memory,
+                                           count, scalars, scalar_count)
+                               : status;
+}
+
 /* ---- streams and events ------------------------------------------------- */
 
 /* Checks a handle. There is no work to wait for. */
@@ -508,6 +577,10 @@ static const struct tandem_backend backend = {
     .supports = supports,
     .launch = launch,
     .gemm = gemm,
+    .op_prepare = prepare,
+    .prepared_wait = prepared_wait,
+    .prepared_release = prepared_release,
+    .prepared_launch = prepared_launch,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_query = stream_query,

@@ -5,6 +5,7 @@
 #include "common/cpu_info.h"
 #include "common/environment.h"
 #include "common/last_error.h"
+#include "host/run/prepared_cache.h"
 #include "host/context/context.h"
 #include "host/context/directories.h"
 #include "host/device/device.h"
@@ -56,7 +57,6 @@ static void context_free(struct tandem_context *context)
     free(context->backends);
     free(context->cache_path);
     context_options_free(context);
-    free(context->call_cache);
     context->log.function = NULL; /* a hung device's plugin can still log */
     if (context->generation == fork_generation) {
         pthread_cond_destroy(&context->stream_released);
@@ -113,9 +113,12 @@ void tandem_context_destroy(struct tandem_context *context)
         for (uint32_t i = 0; i < context->device_count; i++)
             wait_idle(context->devices[i], HANG_DEADLINE);
         tensors_free(context);
+        prepared_cache_free(context);
         for (uint32_t i = context->device_count; i-- > 0;)
             device_destroy(context->devices[i]);
         context_unlock(context);
+    } else {
+        prepared_cache_free(context);
     }
     context_free(context);
 }

@@ -46,6 +46,7 @@
  */
 #include <config.h>
 
+#include "common/gemm_operator.h"
 #include "example/example.h"
 
 #include "common/last_error.h"
@@ -524,6 +525,114 @@ static enum tandem_status gemm(struct tandem_stream *stream,
     return status;
 }
 
+/* ---- prepared operators ---- */
+
+/* Decides about a call that the example plugin supports. */
+static enum tandem_status call_restrict(const struct prepared_call *call)
+{
+    const struct op_call checked = {.info = call->info,
+                                    .op = &call->op,
+                                    .inputs = call->inputs,
+                                    .outputs = call->outputs,
+                                    .input_count = call->input_count,
+                                    .output_count = call->output_count};
+    struct tandem_gemm product;
+    enum tandem_status status;
+
+    if (call->op.id != TANDEM_OP_GEMM)
+        return op_restrict(&call->op, call->inputs, call->input_count,
+                           call->outputs[0]);
+    status = gemm_from_call(&checked, &product);
+    return status == TANDEM_OK ? gemm_restrict(&product) : status;
+}
+
+/* Returns true if the header lets a plugin decline the invalid call. */
+static bool may_decline_shapes(const struct tandem_op *op,
+                               const struct tandem_operand_desc *const *inputs,
+                               uint32_t input_count,
+                               const struct tandem_operand_desc *const *outputs)
+{
+    const struct tandem_operand_desc *in, *out;
+
+    if (op == NULL || op->struct_size < TANDEM_OP_MIN_SIZE_1_0 ||
+        op->flags != 0 || input_count != 2 || inputs == NULL ||
+        outputs == NULL || inputs[0] == NULL || outputs[0] == NULL)
+        return false;
+    in = inputs[0];
+    out = outputs[0];
+    return in->rank != out->rank ||
+           (in->rank <= TANDEM_MAX_RANK &&
+            memcmp(in->shape, out->shape, in->rank * sizeof *in->shape) != 0);
+}
+
+static enum tandem_status op_prepare_scripted(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared)
+{
+    const bool query = (flags & TANDEM_PREPARE_QUERY) != 0;
+    struct tandem_prepared *prepared = NULL;
+    enum tandem_status status = example->op_prepare(
+        device, op, inputs, input_count, outputs, output_count,
+        flags & ~(uint32_t)TANDEM_PREPARE_QUERY, out_info,
+        query ? &prepared : out_prepared);
+
+    if (status == TANDEM_INVALID_ARGUMENT && setting("order") != NULL &&
+        may_decline_shapes(op, inputs, input_count, outputs))
+        return last_error_set(TANDEM_UNSUPPORTED, "not valid or not supported");
+    if (status != TANDEM_OK)
+        return status;
+    if (!query)
+        prepared = *out_prepared;
+    status = call_restrict(object_get(prepared, PREPARED)->call);
+    if (query || status != TANDEM_OK)
+        example->prepared_release(prepared);
+    if (status != TANDEM_OK && !query)
+        *out_prepared = NULL;
+    return status;
+}
+
+static enum tandem_status
+prepared_launch_scripted(struct tandem_stream *stream,
+                         struct tandem_prepared *prepared,
+                         const struct tandem_memory *memory, uint32_t count,
+                         const double *scalars, uint32_t scalar_count)
+{
+    const struct object *operator= object_get(prepared, PREPARED);
+    struct object *device = stream_device(stream);
+    const uint64_t us = setting_number("slow", 0);
+    const struct timespec pause_time = {(time_t)(us / 1000000),
+                                        (long)(us % 1000000 * 1000)};
+    enum tandem_status status;
+    struct tandem_op *op;
+    uint32_t id;
+
+    if (operator== NULL || device == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    op = &operator->call->op;
+    id = op->id;
+    status = launch_begin(device, id == TANDEM_OP_GEMM ? "gemm" : op_name(id));
+    if (status != TANDEM_OK)
+        return status;
+    if (id == TANDEM_OP_ADD && setting("wrong") != NULL)
+        op->id = TANDEM_OP_MUL;
+    status = example->prepared_launch(stream, prepared, memory, count, scalars,
+                                      scalar_count);
+    op->id = id;
+    if (status == TANDEM_INVALID_ARGUMENT && setting("status-order") != NULL &&
+        strstr(last_error_get(), "another device") != NULL)
+        return TANDEM_UNSUPPORTED;
+    if (id == TANDEM_OP_RELU && setting("overwrite") != NULL &&
+        memory[1].byte_offset > 0)
+        object_get(memory[1].buffer, BUFFER)
+            ->memory[memory[1].byte_offset - 1] ^= 0xff;
+    if (id == TANDEM_OP_GEMM && status == TANDEM_OK && us > 0)
+        nanosleep(&pause_time, NULL);
+    return answer(status);
+}
+
 /* ---- the table ---- */
 
 static void never_called(void)
@@ -554,6 +663,8 @@ static void table_fill(struct tandem_backend *table)
     table->supports = supports;
     table->launch = launch;
     table->gemm = gemm;
+    table->op_prepare = op_prepare_scripted;
+    table->prepared_launch = prepared_launch_scripted;
     table->stream_create = stream_create;
     if (setting("self-test") != NULL)
         table->tune = tune;

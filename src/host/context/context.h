@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 struct device;
-struct call_cache;
+struct prepared_cache;
 struct storage;
 
 #define MAX_OPEN_OPTIONS 64u
@@ -90,7 +90,7 @@ struct tandem_context {
 
     struct tandem_tensor *tensors; /* linked list */
     uint64_t tensor_serial;        /* serial number of the newest tensor */
-    struct call_cache *call_cache; /* NULL before the first operator call */
+    struct prepared_cache *prepared_cache; /* NULL before the first call */
     struct storage *pending_free;  /* storages that device work may still use */
     uint64_t next_address; /* next artificial storage address; see storage.h */
 };

@@ -5,7 +5,7 @@
 
 #include "common/last_error.h"
 #include "common/struct_size.h"
-#include "host/run/run.h"
+#include "host/run/prepared_cache.h"
 
 static enum tandem_status
 explanation_check_size(const struct tandem_explanation *out)
@@ -63,9 +63,7 @@ static uint32_t candidates_query_support(struct call *call,
         if ((device->duplicate && device != forced) ||
             (decision->failed >> i & 1))
             continue;
-        status = call_query_support(call, device);
-        if (status == TANDEM_OK && device->jit_compiles)
-            status = call_plugin(device->vtable->query_ready, call, device);
+        status = call_query_on(call, device);
         if (status == TANDEM_NOT_READY) {
             must_compile |= 1u << i;
         } else if (status != TANDEM_OK) {
@@ -81,7 +79,6 @@ static enum tandem_status call_explain(struct call *call,
 {
     struct tandem_context *context = call->context;
     struct placement_decision decision;
-    struct call_descriptor *cached;
     struct device *forced;
     const struct device *chosen;
     uint32_t must_compile;
@@ -90,7 +87,7 @@ static enum tandem_status call_explain(struct call *call,
     if (status != TANDEM_OK)
         return status;
     context_lock(context);
-    status = call_prepare_decision(call, &decision, &forced, &cached);
+    status = call_prepare_decision(call, &decision, &forced);
     if (status == TANDEM_OK) {
         must_compile = candidates_query_support(call, &decision, forced);
         chosen = chooser_pick(context, &decision, context->usable);
@@ -103,6 +100,7 @@ static enum tandem_status call_explain(struct call *call,
             decision.chosen = chosen->id;
         explanation_write(context, &decision, out);
     }
+    prepared_entry_put(context, call->entry);
     context_unlock(context);
     return status;
 }

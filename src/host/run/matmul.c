@@ -346,6 +346,48 @@ static enum tandem_status gemm_init(struct matmul *matmul,
     return status;
 }
 
+/* Makes the call of the operator from the layouts in matmul->gemm. */
+static void operator_set(struct matmul *matmul, struct tandem_context *context,
+                         uint32_t device)
+{
+    struct gemm_operator *operator= & matmul->as_operator;
+    struct tandem_tensor *const *tensors = matmul->tensors;
+    struct tandem_gemm gemm;
+    uint32_t count = 0;
+
+    gemm_args_normalize(&gemm, &matmul->gemm);
+    gemm_operator_make(operator, & gemm);
+    matmul->operands[count++] = tensors[0];
+    matmul->operands[count++] = tensors[1];
+    if (tensors[2] != NULL)
+        matmul->operands[count++] = tensors[2];
+    if (matmul->gemm.beta != 0)
+        matmul->operands[count++] = tensors[3];
+    matmul->operands[count] = tensors[3];
+    matmul->call = (struct call){.context = context,
+                                 .row = operator_lookup(TANDEM_OP_GEMM),
+                                 .op = &operator->op,
+                                 .inputs = matmul->operands,
+                                 .outputs = matmul->operands + count,
+                                 .input_count = count,
+                                 .output_count = 1,
+                                 .device = device};
+    for (uint32_t i = 0; i <= count; i++) {
+        const struct tandem_operand_desc *from = &operator->operands[i];
+        struct tandem_tensor_desc *desc = &matmul->descs[i];
+
+        desc->dtype = from->dtype;
+        desc->rank = from->rank;
+        desc->byte_offset = operator->memory[i].byte_offset;
+        memcpy(desc->shape, from->shape, sizeof(desc->shape));
+        memcpy(desc->strides, from->strides, sizeof(desc->strides));
+        if (i < count)
+            matmul->call.input_descs[i] = desc;
+        else
+            matmul->call.output_descs[0] = desc;
+    }
+}
+
 enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_context *context,
                                   const struct tandem_matmul_options *options,
@@ -369,24 +411,7 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
     status = gemm_init(matmul, &own);
     if (status != TANDEM_OK)
         return status;
-    matmul->op = (struct tandem_op){.struct_size = sizeof(matmul->op),
-                                    .id = TANDEM_OP_GEMM,
-                                    .gemm = &matmul->gemm};
-    matmul->call = (struct call){
-        .context = context,
-        .row = operator_lookup(TANDEM_OP_GEMM),
-        .op = &matmul->op,
-        .inputs = matmul->tensors,
-        .outputs = matmul->tensors + 3,
-        .input_count = own.bias != NULL ? 3 : 2,
-        .output_count = 1,
-        .device = own.device,
-        .gemm = &matmul->gemm,
-        .output_descs = {&matmul->tensors[3]->desc},
-    };
-    for (uint32_t i = 0; i < matmul->call.input_count; i++)
-        matmul->call.input_descs[i] = &matmul->tensors[i]->desc;
-    gemm_buffers_set(&matmul->call, TANDEM_ANY_DEVICE);
+    operator_set(matmul, context, own.device);
     return TANDEM_OK;
 }
 

@@ -56,7 +56,7 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
     call->input_count = input_count;
     call->output_count = output_count;
     call->device = device;
-    call->gemm = NULL;
+    call->entry = NULL;
     for (uint32_t i = 0; i < input_count; i++) {
         call->input_descs[i] = NULL;
         if (inputs[i] == NULL)
@@ -86,17 +86,35 @@ storage_address_range(const void *user, const struct tandem_buffer *buffer,
     return TANDEM_OK;
 }
 
+/* Returns true if the storages of two operands can share a byte. */
+static bool storages_meet(const struct storage *a, const struct storage *b)
+{
+    return a->address < b->address + b->bytes &&
+           b->address < a->address + a->bytes;
+}
+
 enum tandem_status call_check(const struct call *call)
 {
+    struct tandem_tensor_desc descs[2 * TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *pointers[2 * TANDEM_MAX_OPERANDS];
     enum tandem_status status;
 
-    call_buffers_set(call, TANDEM_ANY_DEVICE);
-    if (call->gemm != NULL)
-        status = check_gemm(call->gemm, storage_address_range, NULL);
-    else
-        status = check_op(call->op, call->input_descs, call->input_count,
-                          call->output_descs, call->output_count,
-                          storage_address_range, NULL);
+    for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
+        const bool is_input = i < call->input_count;
+        const uint32_t at = is_input ? i : i - call->input_count;
+        const struct tandem_tensor *tensor =
+            is_input ? call->inputs[at] : call->outputs[at];
+
+        pointers[i] = NULL;
+        if (tensor == NULL)
+            continue;
+        descs[i] = *(is_input ? call->input_descs[at] : call->output_descs[at]);
+        descs[i].buffer = (struct tandem_buffer *)tensor->storage;
+        pointers[i] = &descs[i];
+    }
+    status = check_op(call->op, pointers, call->input_count,
+                      pointers + call->input_count, call->output_count,
+                      storage_address_range, NULL);
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; i < call->output_count; i++) {
@@ -106,4 +124,22 @@ enum tandem_status call_check(const struct call *call)
                 call->row->name, i);
     }
     return TANDEM_OK;
+}
+
+/* Most calls have operands in different storages, and need no more checks. */
+enum tandem_status call_check_memory(const struct call *call)
+{
+    bool meet = false;
+
+    for (uint32_t o = 0; o < call->output_count; o++) {
+        const struct storage *output = call->outputs[o]->storage;
+
+        meet |= output->read_only;
+        for (uint32_t i = 0; i < call->input_count; i++)
+            meet |= call->inputs[i] != NULL &&
+                    storages_meet(output, call->inputs[i]->storage);
+        for (uint32_t i = 0; i < o; i++)
+            meet |= storages_meet(output, call->outputs[i]->storage);
+    }
+    return meet ? call_check(call) : TANDEM_OK;
 }

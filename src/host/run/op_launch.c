@@ -3,70 +3,69 @@
  * launches the operator; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
+#include "common/op_class.h"
 #include "common/last_error.h"
 #include "host/loader/plugin_reply.h"
-#include "host/run/run.h"
+#include "host/run/prepared_cache.h"
 #include "host/device/device_wait.h"
 
-enum tandem_status call_plugin(call_entry *entry, const struct call *call,
-                               const struct device *device)
-{
-    if (call->gemm != NULL)
-        return entry(device->handle, call->op, NULL, 0, NULL, 0);
-    return entry(device->handle, call->op, call->input_descs, call->input_count,
-                 call->output_descs, call->output_count);
-}
-
-enum tandem_status call_query_support(const struct call *call,
-                                      struct device *device)
-{
-    enum tandem_status status = device_open(device);
-
-    if (status != TANDEM_OK)
-        return status;
-    status = plugin_reply_sanitize_status(
-        call_plugin(device->vtable->supports, call, device));
-    if (status != TANDEM_OK)
-        last_error_set(status, "%s: %s", device->label,
-                       plugin_reply_error(device->vtable));
-    return status;
-}
+#include <string.h>
 
 enum tandem_status call_make_ready(const struct call *call,
                                    struct device *device)
 {
-    enum tandem_status status = call_query_support(call, device);
+    enum tandem_status status = call_prepare_on(call, device);
 
     if (status != TANDEM_OK || !device->jit_compiles ||
         call->context->deterministic)
         return status;
-    status = call_plugin(device->vtable->query_ready, call, device);
-    if (status == TANDEM_NOT_READY)
-        call_plugin(device->vtable->prepare, call, device);
-    else if (status != TANDEM_OK)
-        status = device_call_failed(device, status, "compiling");
-    return status;
+    status =
+        device->vtable->prepared_wait(call->entry->prepared[device->id], 0);
+    return status == TANDEM_OK || status == TANDEM_NOT_READY
+               ? status
+               : device_call_failed(device, status, "compiling");
 }
 
-void gemm_buffers_set(const struct call *call, uint32_t device)
+/* Fills *out_scalars and returns their number: 0 if the operator has none. */
+static uint32_t scalars_fill(const struct call *call,
+                             double out[TANDEM_MAX_ATTRIBUTES + 1])
 {
-    call->gemm->a.buffer = call_buffer(call->inputs[0], device);
-    call->gemm->b.buffer = call_buffer(call->inputs[1], device);
-    if (call->input_count > 2)
-        call->gemm->bias = call_buffer(call->inputs[2], device);
-    call->gemm->c.buffer = call_buffer(call->outputs[0], device);
+    const struct op_class *class = op_class_get(call->row->op_class);
+    const struct tandem_op *op = call->op;
+    uint32_t count = op->float_count;
+
+    if (count == 0 || (!class->floats_change && !class->scalars))
+        return 0;
+    memcpy(out, op->floats, count * sizeof(*out));
+    if (op->id == TANDEM_OP_ADAM)
+        out[count++] = (double)op->ints[0];
+    return count;
 }
 
 enum tandem_status call_enqueue(const struct call *call, struct device *device)
 {
-    if (call->gemm != NULL) {
-        gemm_buffers_set(call, device->id);
-        return device->vtable->gemm(device->stream, call->gemm);
+    struct tandem_memory memory[2 * TANDEM_MAX_OPERANDS];
+    double scalars[TANDEM_MAX_ATTRIBUTES + 1];
+    const uint32_t scalar_count = scalars_fill(call, scalars);
+    uint32_t count = 0;
+    enum tandem_status status = call_prepare_on(call, device);
+
+    if (status != TANDEM_OK)
+        return status;
+    for (uint32_t i = 0; i < call->input_count; i++, count++) {
+        memory[count] = (struct tandem_memory){NULL, 0};
+        if (call->inputs[i] != NULL)
+            memory[count] = (struct tandem_memory){
+                call->inputs[i]->storage->buffers[device->id],
+                call->input_descs[i]->byte_offset};
     }
-    call_buffers_set(call, device->id);
-    return device->vtable->launch(device->stream, call->op, call->input_descs,
-                                  call->input_count, call->output_descs,
-                                  call->output_count);
+    for (uint32_t i = 0; i < call->output_count; i++, count++)
+        memory[count] = (struct tandem_memory){
+            call->outputs[i]->storage->buffers[device->id],
+            call->output_descs[i]->byte_offset};
+    return device->vtable->prepared_launch(
+        device->stream, call->entry->prepared[device->id], memory, count,
+        scalar_count > 0 ? scalars : NULL, scalar_count);
 }
 
 /* Moves inputs to the device and allocates outputs there.  If this function

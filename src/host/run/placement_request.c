@@ -3,10 +3,8 @@
  * the required device, if any; see run.h.  The context's mutex must be held. */
 #include <config.h>
 
-#include "common/op_class.h"
 #include "host/device/device_name.h"
-#include "host/run/call_cache.h"
-#include "host/run/run.h"
+#include "host/run/prepared_cache.h"
 
 #include <string.h>
 
@@ -42,64 +40,8 @@ static uint32_t operands_find(const struct call *call, struct operand *out)
         operand->written = true;
         /* The launch must keep the bytes that are not part of the output. */
         operand->partial |= !tensor_covers_storage(call->outputs[i]);
-        if (call->gemm != NULL && call->gemm->beta != 0)
-            operand->read = true;
     }
     return count;
-}
-
-static void workload_compute(const struct call *call, struct workload *out)
-{
-    const struct op_call op_call = {.info = call->row,
-                                    .op = call->op,
-                                    .inputs = call->input_descs,
-                                    .outputs = call->output_descs,
-                                    .input_count = call->input_count,
-                                    .output_count = call->output_count};
-    const struct tandem_gemm *gemm = call->gemm;
-    struct op_work work;
-
-    op_work_compute(&op_call, &work);
-    *out = (struct workload){.op = call->op->id,
-                             .cost_class = work.cost_class,
-                             .elements = work.elements,
-                             .bytes = work.bytes};
-    memcpy(out->gemm_size, work.gemm_size, sizeof(out->gemm_size));
-    if (gemm != NULL) {
-        out->gemm_size[0] = (double)gemm->m;
-        out->gemm_size[1] = (double)gemm->n;
-        out->gemm_size[2] = (double)gemm->k;
-        out->gemm_size[3] = (double)gemm->batch;
-    }
-}
-
-/* Checks the call unless it is in the call cache.  Fills the request's fields
- * except its operands.  *out_cached is the cache entry, or NULL. */
-static enum tandem_status call_check_cached(const struct call *call,
-                                            struct placement_request *request,
-                                            struct call_descriptor **out_cached)
-{
-    bool found;
-    struct call_descriptor *cached = call_cache_find(call, &found);
-
-    *out_cached = cached;
-    request->run_cost = cached != NULL ? &cached->run_cost : NULL;
-    if (found) {
-        request->workload = cached->workload;
-    } else {
-        const enum tandem_status status = call_check(call);
-
-        if (status != TANDEM_OK)
-            return status;
-        workload_compute(call, &request->workload);
-        if (cached != NULL) {
-            memset(cached, 0, sizeof(*cached));
-            call_key_make(call, cached->key);
-            cached->workload = request->workload;
-            cached->operand_count = operands_find(call, cached->operands);
-        }
-    }
-    return TANDEM_OK;
 }
 
 /* Updates an operand's locations and expected readers from its storage. */
@@ -161,16 +103,17 @@ static enum tandem_status forced_device_resolve(struct call *call,
 
 enum tandem_status call_prepare_decision(struct call *call,
                                          struct placement_decision *decision,
-                                         struct device **out_forced,
-                                         struct call_descriptor **out_cached)
+                                         struct device **out_forced)
 {
     struct placement_request *request = &decision->request;
-    enum tandem_status status = call_check_cached(call, request, out_cached);
+    enum tandem_status status = prepared_cache_find(call);
 
     if (status == TANDEM_OK)
         status = forced_device_resolve(call, out_forced);
     if (status != TANDEM_OK)
         return status;
+    request->workload = call->entry->workload;
+    request->run_cost = &call->entry->run_cost;
     decision->chosen = TANDEM_ANY_DEVICE;
     decision->forced = *out_forced != NULL;
     decision->measured_ns = 0;
@@ -178,12 +121,6 @@ enum tandem_status call_prepare_decision(struct call *call,
     decision->failed = call->context->op_blocked[request->workload.op];
     memset(decision->status, TANDEM_UNSUPPORTED, sizeof(decision->status));
     decision->must_compile = 0;
-    if (*out_cached != NULL) {
-        request->operand_count = (*out_cached)->operand_count;
-        memcpy(request->operands, (*out_cached)->operands,
-               request->operand_count * sizeof(request->operands[0]));
-    } else {
-        request->operand_count = operands_find(call, request->operands);
-    }
+    request->operand_count = operands_find(call, request->operands);
     return request_locate_operands(request);
 }

@@ -4,23 +4,23 @@
 #include <config.h>
 
 #include "common/last_error.h"
-#include "host/run/run.h"
+#include "host/run/prepared_cache.h"
 
 static enum tandem_status call_prepare(struct call *call)
 {
     struct tandem_context *context = call->context;
     struct placement_decision decision;
-    struct call_descriptor *cached;
     struct device *device;
     enum tandem_status status;
 
     context_lock(context);
-    status = call_prepare_decision(call, &decision, &device, &cached);
+    status = call_prepare_decision(call, &decision, &device);
     if (status == TANDEM_OK && device == NULL)
         status = argument_error("device: TANDEM_ANY_DEVICE; expected the "
                                 "number of a device");
     if (status == TANDEM_OK)
         status = call_make_ready(call, device);
+    prepared_entry_put(context, call->entry);
     context_unlock(context);
     return status;
 }

@@ -5,7 +5,7 @@
 
 #include "host/run/run.h"
 #include "common/last_error.h"
-#include "host/run/call_cache.h"
+#include "host/run/prepared_cache.h"
 #include "host/device/device_wait.h"
 
 #include <stdio.h>
@@ -73,19 +73,17 @@ static void candidate_exclude(struct call *call,
  * support the call or fails to compile is excluded from the call. */
 static bool candidate_is_ready(struct call *call,
                                struct placement_decision *decision,
-                               struct call_descriptor *cached,
                                struct device *device)
 {
     const bool core = device->info.caps & TANDEM_CAP_CORE_OPERATORS;
     enum tandem_status status;
 
     if ((device->is_zero_copy && core && !device->jit_compiles) ||
-        (cached != NULL && (cached->ready_devices >> device->id & 1)))
+        (call->entry->ready_devices >> device->id & 1))
         return true;
     status = call_make_ready(call, device);
     if (status == TANDEM_OK) {
-        if (cached != NULL)
-            cached->ready_devices |= 1u << device->id;
+        call->entry->ready_devices |= 1u << device->id;
         return true;
     }
     if (status == TANDEM_NOT_READY)
@@ -163,8 +161,7 @@ static bool inputs_are_readable(struct placement_decision *decision,
 }
 
 static enum tandem_status
-call_run_on_fastest(struct call *call, struct placement_decision *decision,
-                    struct call_descriptor *cached)
+call_run_on_fastest(struct call *call, struct placement_decision *decision)
 {
     struct tandem_context *context = call->context;
     const uint64_t unlock_epoch = context->unlock_epoch;
@@ -182,7 +179,7 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
             device =
                 chooser_pick(context, decision, must_compile & context->usable);
         } else if (device != NULL &&
-                   !candidate_is_ready(call, decision, cached, device)) {
+                   !candidate_is_ready(call, decision, device)) {
             if (device_rejects_options(device))
                 return device_open(device);
             continue;
@@ -197,9 +194,7 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision,
             status = TANDEM_NO_DEVICE; /* see no_device_fail */
         if (unlock_epoch == context->unlock_epoch)
             continue;
-        /* The mutex was released.  Another call may have replaced the cache
-         * entry, and devices may have been lost. */
-        cached = NULL;
+        /* The mutex was released: devices may have been lost. */
         decision->predicted = 0;
         if (!inputs_are_readable(decision, status))
             return status;
@@ -219,12 +214,11 @@ static bool output_leaves_host(const struct operand *operand)
  * instead. */
 static bool host_fast_path_run(struct call *call,
                                struct placement_decision *decision,
-                               struct call_descriptor *cached,
                                enum tandem_status *out_status)
 {
     struct tandem_context *context = call->context;
     const struct placement_request *request = &decision->request;
-    struct device *host_device = host_fast_path_device(context, cached);
+    struct device *host_device = host_fast_path_device(context, call->entry);
     struct run_time time;
 
     if (host_device == NULL || context->time_operators ||
@@ -242,7 +236,7 @@ static bool host_fast_path_run(struct call *call,
     if (call_enqueue(call, host_device) != TANDEM_OK)
         return false;
     launch_note(request, host_device);
-    time = cached->run_cost.times[host_device->id];
+    time = call->entry->run_cost.times[host_device->id];
     decision->predictions[host_device->id] = (struct prediction){
         .run = time, .total_ns = time.launch_ns + time.execute_ns};
     decision->predicted = 1u << host_device->id;
@@ -256,25 +250,24 @@ enum tandem_status call_run(struct call *call)
 {
     struct tandem_context *context = call->context;
     struct placement_decision own, *decision = placement_decision_get(context);
-    struct call_descriptor *cached;
     struct device *forced;
     enum tandem_status status;
 
     if (decision == NULL)
         decision = &own;
     context_lock(context);
-    status = call_prepare_decision(call, decision, &forced, &cached);
+    status = call_prepare_decision(call, decision, &forced);
     if (status == TANDEM_OK && forced == NULL) {
-        if (cached == NULL ||
-            !host_fast_path_run(call, decision, cached, &status))
-            status = call_run_on_fastest(call, decision, cached);
+        if (!host_fast_path_run(call, decision, &status))
+            status = call_run_on_fastest(call, decision);
     } else if (status == TANDEM_OK) {
         chooser_predict(decision, forced);
         status = forced_device_check_blocked(call, decision, forced);
         if (status == TANDEM_OK)
             status = call_execute(call, decision, forced);
     }
-    /* run_cost points into a cache entry, which later calls can replace. */
+    /* run_cost points into the entry. */
+    prepared_entry_put(context, call->entry);
     decision->request.run_cost = NULL;
     if (status != TANDEM_OK)
         decision->serial = 0;

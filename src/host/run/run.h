@@ -5,24 +5,25 @@
 #ifndef TANDEM_HOST_RUN_RUN_H
 #define TANDEM_HOST_RUN_RUN_H
 
+#include "common/gemm_operator.h"
 #include "common/operator_table.h"
 #include "host/chooser/chooser.h"
 #include "host/tensor/tensor.h"
 
-struct call_descriptor;
+struct prepared_entry;
 
 /* An operator call.  The struct does not own the objects to which it points. */
 struct call {
     struct tandem_context *context;
     const struct operator_info *row;
     const struct tandem_op *op;
-    /* For tandem_matmul, the inputs are `a`, `b` and, if there is one, the
-     * bias.  The output is `c`. */
     struct tandem_tensor *const *inputs;
     struct tandem_tensor *const *outputs;
     uint32_t input_count, output_count;
-    uint32_t device;          /* required device number or TANDEM_ANY_DEVICE */
-    struct tandem_gemm *gemm; /* NULL except for tandem_matmul */
+    uint32_t device; /* required device number or TANDEM_ANY_DEVICE */
+    /* The call's entry in the cache of prepared operators.  The call holds a
+     * reference from prepared_cache_find on. */
+    struct prepared_entry *entry;
     const struct tandem_tensor_desc *input_descs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];
 };
@@ -31,9 +32,12 @@ struct call {
  * into this struct, so the struct must not be moved. */
 struct matmul {
     struct call call;
-    struct tandem_op op;
-    struct tandem_gemm gemm;
+    struct tandem_gemm gemm;          /* layouts of the operands */
+    struct gemm_operator as_operator; /* the same as a call of the operator */
     struct tandem_tensor *tensors[4]; /* `a`, `b`, the bias or NULL, `c` */
+    /* The operands of the call: `a`, `b`, the bias, `c` as residual, `c`. */
+    struct tandem_tensor *operands[MAX_GEMM_OPERANDS];
+    struct tandem_tensor_desc descs[MAX_GEMM_OPERANDS];
     /* Contiguous copies of inputs, owned by this struct; NULL means no copy. */
     struct tandem_tensor *copies[3];
     /* Nothing runs, so the copies have no content.  The memory of the inputs
@@ -64,27 +68,9 @@ void matmul_finish(struct matmul *matmul);
 /* Returns TANDEM_OK if the operator accepts the call's operands.  The context
  * must be locked. */
 enum tandem_status call_check(const struct call *call);
-
-/* Returns the value for desc.buffer: the tensor's buffer on `device`, or, for
- * TANDEM_ANY_DEVICE, the tensor's storage, which argument checks need. */
-static inline struct tandem_buffer *
-call_buffer(const struct tandem_tensor *tensor, uint32_t device)
-{
-    return device == TANDEM_ANY_DEVICE ? (struct tandem_buffer *)tensor->storage
-                                       : tensor->storage->buffers[device];
-}
-
-/* Sets desc.buffer of all operands to the result of call_buffer.  The context
- * must be locked. */
-static inline void call_buffers_set(const struct call *call, uint32_t device)
-{
-    for (uint32_t i = 0; i < call->input_count; i++) {
-        if (call->inputs[i] != NULL)
-            call->inputs[i]->desc.buffer = call_buffer(call->inputs[i], device);
-    }
-    for (uint32_t i = 0; i < call->output_count; i++)
-        call->outputs[i]->desc.buffer = call_buffer(call->outputs[i], device);
-}
+/* Checks only what depends on the tensors' memory.  The context must be locked.
+ */
+enum tandem_status call_check_memory(const struct call *call);
 
 /* Returns TANDEM_OK if the device can run the call without compiling code
  * first.  If it supports the call but has to compile, it starts to compile in
@@ -97,33 +83,19 @@ enum tandem_status call_make_ready(const struct call *call,
 /* Locks the context and runs the call on the required or fastest device. */
 enum tandem_status call_run(struct call *call);
 
-/* Checks the call, finds the devices that may run it, and initializes
- * `decision`.  *out_forced is the device that must run the call, or NULL.
- * *out_cached is the call's cache entry, or NULL.  The context must be locked.
- */
+/* Checks the call, finds its entry and the devices that may run it, and
+ * initializes `decision`.  *out_forced is the device that must run the call, or
+ * NULL.  The caller puts call->entry, also after a failure.  The context must
+ * be locked. */
 enum tandem_status call_prepare_decision(struct call *call,
                                          struct placement_decision *decision,
-                                         struct device **out_forced,
-                                         struct call_descriptor **out_cached);
+                                         struct device **out_forced);
 /* Updates the locations of the request's operands from the storages.  Fails if
  * an input's content was lost or never written.  The context must be locked. */
 enum tandem_status request_locate_operands(struct placement_request *request);
 
 /* ---- op_launch.c: calls on one device.  The context must be locked. ---- */
 
-/* Opens the device and returns TANDEM_OK if it supports the call. */
-enum tandem_status call_query_support(const struct call *call,
-                                      struct device *device);
-/* Sets the buffers of a GEMM's operands to the result of call_buffer. */
-void gemm_buffers_set(const struct call *call, uint32_t device);
-/* Type of the plugin functions `supports`, `prepare` and `query_ready`. */
-typedef enum tandem_status
-call_entry(struct tandem_device *, const struct tandem_op *,
-           const struct tandem_tensor_desc *const *, uint32_t,
-           const struct tandem_tensor_desc *const *, uint32_t);
-/* Calls the plugin function `entry` of the device for this operator call. */
-enum tandem_status call_plugin(call_entry *entry, const struct call *call,
-                               const struct device *device);
 /* Launches the call.  The operands must already be on the device. */
 enum tandem_status call_enqueue(const struct call *call, struct device *device);
 /* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds and makes the entries of the cache; see prepared_cache.h. */
+#include <config.h>
+
+#include "host/run/prepared_cache.h"
+
+#include "common/argument_check.h"
+#include "common/gemm_operator.h"
+#include "common/last_error.h"
+#include "common/op_class.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- keys ---- */
+
+/* Returns true if the float attributes are passed to each launch, so that calls
+ * with different ones share an entry. */
+static bool floats_are_scalars(const struct call *call)
+{
+    const struct op_class *class = op_class_get(call->row->op_class);
+
+    return class->floats_change || class->scalars;
+}
+
+static uint32_t first_int_of_key(const struct tandem_op *op)
+{
+    return op->id == TANDEM_OP_ADAM ? 1 : 0; /* step is a scalar */
+}
+
+/* The parts of the scalars that are fixed when the operator is prepared. */
+static void gemm_key_floats(const struct tandem_op *op, double out[GEMM_FLOATS])
+{
+    memcpy(out, op->floats, GEMM_FLOATS * sizeof(*out));
+    out[GEMM_ALPHA] = gemm_factor(op->floats[GEMM_ALPHA]) != 0;
+    out[GEMM_BETA] = gemm_factor(op->floats[GEMM_BETA]) != 0;
+}
+
+static uint64_t hash_add(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+static uint64_t desc_hash(uint64_t hash, const struct tandem_operand_desc *desc)
+{
+    hash = hash_add(hash, desc->dtype | (uint64_t)desc->rank << 32);
+    hash = hash_add(hash, desc->alignment_bytes | (uint64_t)desc->same_as_input
+                                                      << 32);
+    for (uint32_t i = 0; i < desc->rank; i++)
+        hash = hash_add(hash, (uint64_t)desc->shape[i] ^
+                                  (uint64_t)desc->strides[i] << 32);
+    return hash;
+}
+
+static bool descs_equal(const struct tandem_operand_desc *a,
+                        const struct tandem_operand_desc *b)
+{
+    bool equal = a->dtype == b->dtype && a->rank == b->rank &&
+                 a->alignment_bytes == b->alignment_bytes &&
+                 a->same_as_input == b->same_as_input;
+
+    if (!equal || a->rank == SCALAR_RANK)
+        return equal;
+    for (uint32_t i = 0; i < a->rank; i++)
+        equal &= a->shape[i] == b->shape[i] && a->strides[i] == b->strides[i];
+    return equal;
+}
+
+/* Describes a tensor.  Its buffers are aligned like its storage, but at least
+ * to 64 bytes unless the storage is memory of the caller. */
+static void operand_describe(struct tandem_operand_desc *out,
+                             const struct tandem_tensor *tensor,
+                             const struct tandem_tensor_desc *desc)
+{
+    const struct storage *storage = tensor->storage;
+    uint64_t address =
+        desc->byte_offset + (storage->wrapped ? storage->address : 0);
+    const uint32_t bytes = TANDEM_DTYPE_BYTES(desc->dtype);
+    uint32_t low = (uint32_t)(address % 64);
+
+    out->dtype = desc->dtype;
+    out->rank = desc->rank;
+    out->alignment_bytes = low != 0 ? low & -low : 64;
+    if (out->alignment_bytes < bytes) /* an empty tensor */
+        out->alignment_bytes = bytes;
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        out->shape[i] = desc->shape[i];
+        out->strides[i] = desc->strides[i];
+    }
+}
+
+/* Returns true if two views of one storage have the same elements. */
+static bool views_same(const struct tandem_tensor_desc *a,
+                       const struct tandem_tensor_desc *b)
+{
+    bool same = a->byte_offset == b->byte_offset && a->dtype == b->dtype &&
+                a->rank == b->rank;
+
+    for (uint32_t i = 0; same && i < a->rank; i++)
+        same = a->shape[i] == b->shape[i] &&
+               (a->shape[i] <= 1 || a->strides[i] == b->strides[i]);
+    return same;
+}
+
+/* Returns 1 + the input that the output is and may be, or 0. */
+static uint32_t same_input(const struct call *call, uint32_t output)
+{
+    const struct op_call checked = {
+        .info = call->row, .op = call->op, .input_count = call->input_count};
+    const struct tandem_tensor *out = call->outputs[output];
+
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        const struct tandem_tensor *in = call->inputs[i];
+
+        if (in != NULL && in->storage == out->storage && out->elements != 0 &&
+            op_input_in_place(&checked, i) &&
+            views_same(call->input_descs[i], call->output_descs[output]))
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Describes all operands, and returns the hash of the call. */
+static uint64_t call_describe(const struct call *call,
+                              struct tandem_operand_desc *out)
+{
+    const struct tandem_op *op = call->op;
+    uint64_t hash = hash_add(op->id | (uint64_t)op->flags << 32,
+                             op->int_count | (uint64_t)op->float_count << 32);
+
+    for (uint32_t i = 0; i < call->input_count; i++, out++) {
+        out->same_as_input = 0;
+        if (call->inputs[i] == NULL) {
+            out->rank = SCALAR_RANK;
+            out->dtype = out->alignment_bytes = 0;
+            hash = hash_add(hash, SCALAR_RANK);
+            continue;
+        }
+        operand_describe(out, call->inputs[i], call->input_descs[i]);
+        hash = desc_hash(hash, out);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++, out++) {
+        operand_describe(out, call->outputs[i], call->output_descs[i]);
+        out->same_as_input = same_input(call, i);
+        hash = desc_hash(hash, out);
+    }
+    for (uint32_t i = first_int_of_key(op); i < op->int_count; i++)
+        hash = hash_add(hash, (uint64_t)op->ints[i]);
+    return hash;
+}
+
+static bool floats_equal(const struct call *call,
+                         const struct prepared_entry *entry)
+{
+    double a[GEMM_FLOATS], b[GEMM_FLOATS];
+
+    if (call->op->id == TANDEM_OP_GEMM) {
+        gemm_key_floats(call->op, a);
+        gemm_key_floats(&entry->op, b);
+        return memcmp(a, b, sizeof(a)) == 0;
+    }
+    return floats_are_scalars(call) || call->op->float_count == 0 ||
+           memcmp(call->op->floats, entry->op.floats,
+                  call->op->float_count * sizeof(double)) == 0;
+}
+
+static bool entry_matches(const struct prepared_entry *entry,
+                          const struct call *call,
+                          const struct tandem_operand_desc *operands)
+{
+    const struct tandem_op *op = call->op;
+    const uint32_t first = first_int_of_key(op);
+
+    if (entry->op.id != op->id || entry->op.flags != op->flags ||
+        entry->op.int_count != op->int_count ||
+        entry->op.float_count != op->float_count ||
+        entry->input_count != call->input_count ||
+        entry->output_count != call->output_count)
+        return false;
+    for (uint32_t i = first; i < op->int_count; i++) {
+        if (entry->op.ints[i] != op->ints[i])
+            return false;
+    }
+    for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
+        if (!descs_equal(&entry->operands[i], &operands[i]))
+            return false;
+    }
+    return floats_equal(call, entry);
+}
+
+/* ---- entries ---- */
+
+static void entry_free(struct tandem_context *context,
+                       struct prepared_entry *entry)
+{
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        if (entry->prepared[i] != NULL)
+            context->devices[i]->vtable->prepared_release(entry->prepared[i]);
+    }
+    free(entry);
+}
+
+void prepared_entry_put(struct tandem_context *context,
+                        struct prepared_entry *entry)
+{
+    if (entry != NULL && --entry->users == 0)
+        entry_free(context, entry);
+}
+
+void prepared_cache_free(struct tandem_context *context)
+{
+    for (uint32_t i = 0;
+         context->prepared_cache != NULL && i < PREPARED_CACHE_BUCKETS; i++) {
+        struct prepared_entry *entry = context->prepared_cache->buckets[i];
+
+        while (entry != NULL) {
+            struct prepared_entry *next = entry->next;
+
+            entry_free(context, entry);
+            entry = next;
+        }
+    }
+    free(context->prepared_cache);
+    context->prepared_cache = NULL;
+}
+
+/* Removes the entry that was not used for the longest time. */
+static void entry_evict(struct tandem_context *context)
+{
+    struct prepared_cache *cache = context->prepared_cache;
+    struct prepared_entry **oldest = NULL, *removed;
+
+    for (uint32_t i = 0; i < PREPARED_CACHE_BUCKETS; i++) {
+        for (struct prepared_entry **at = &cache->buckets[i]; *at != NULL;
+             at = &(*at)->next) {
+            if (oldest == NULL || (*at)->last_use < (*oldest)->last_use)
+                oldest = at;
+        }
+    }
+    removed = *oldest;
+    *oldest = removed->next;
+    cache->count--;
+    prepared_entry_put(context, removed);
+}
+
+/* Returns an entry with copies of the attributes, or NULL. */
+static struct prepared_entry *
+entry_new(const struct call *call, const struct tandem_operand_desc *operands)
+{
+    const struct tandem_op *op = call->op;
+    const uint32_t count = call->input_count + call->output_count;
+    struct prepared_entry *entry =
+        calloc(1, sizeof(*entry) + count * sizeof(*operands) +
+                      ((size_t)op->int_count + op->float_count) * 8);
+    char *attributes;
+
+    if (entry == NULL)
+        return NULL;
+    attributes = (char *)&entry->operands[count];
+    for (uint32_t i = 0; i < count; i++) {
+        entry->operands[i] = operands[i];
+        memset(entry->operands[i].reserved, 0,
+               sizeof(entry->operands[i].reserved));
+    }
+    entry->input_count = call->input_count;
+    entry->output_count = call->output_count;
+    entry->op = (struct tandem_op){.struct_size = sizeof(entry->op),
+                                   .id = op->id,
+                                   .flags = op->flags,
+                                   .int_count = op->int_count,
+                                   .float_count = op->float_count,
+                                   .ints = (const int64_t *)(void *)attributes};
+    if (op->int_count > 0)
+        memcpy(attributes, op->ints, op->int_count * 8);
+    attributes += op->int_count * 8;
+    entry->op.floats = (const double *)(void *)attributes;
+    if (op->float_count > 0)
+        memcpy(attributes, op->floats, op->float_count * 8);
+    return entry;
+}
+
+static void workload_compute(const struct call *call, struct workload *out)
+{
+    const struct op_call op_call = {.info = call->row,
+                                    .op = call->op,
+                                    .inputs = call->input_descs,
+                                    .outputs = call->output_descs,
+                                    .input_count = call->input_count,
+                                    .output_count = call->output_count};
+    struct op_work work;
+
+    op_work_compute(&op_call, &work);
+    *out = (struct workload){.op = call->op->id,
+                             .cost_class = work.cost_class,
+                             .elements = work.elements,
+                             .bytes = work.bytes};
+    memcpy(out->gemm_size, work.gemm_size, sizeof(out->gemm_size));
+}
+
+static enum tandem_status entry_add(struct call *call, uint64_t hash,
+                                    const struct tandem_operand_desc *operands)
+{
+    struct tandem_context *context = call->context;
+    struct prepared_cache *cache = context->prepared_cache;
+    struct prepared_entry **bucket =
+        &cache->buckets[hash % PREPARED_CACHE_BUCKETS];
+    struct prepared_entry *entry;
+    enum tandem_status status = call_check(call);
+
+    if (status != TANDEM_OK)
+        return status;
+    entry = entry_new(call, operands);
+    if (entry == NULL)
+        return memory_error("%s: no memory for the call", call->row->name);
+    workload_compute(call, &entry->workload);
+    if (cache->count >= MAX_PREPARED_ENTRIES)
+        entry_evict(context);
+    entry->hash = hash;
+    entry->users = 1;
+    entry->next = *bucket;
+    *bucket = entry;
+    cache->count++;
+    call->entry = entry;
+    return TANDEM_OK;
+}
+
+enum tandem_status prepared_cache_find(struct call *call)
+{
+    struct tandem_context *context = call->context;
+    struct tandem_operand_desc operands[2 * TANDEM_MAX_OPERANDS];
+    const struct tandem_op *op = call->op;
+    const struct operator_info *row;
+    enum tandem_status status = operator_check(op, &row);
+    struct prepared_entry *entry;
+    uint64_t hash;
+
+    call->entry = NULL;
+    if (status != TANDEM_OK)
+        return status;
+    if ((op->int_count > 0 && op->ints == NULL) ||
+        (op->float_count > 0 && op->floats == NULL) ||
+        op->int_count < row->ints || op->float_count < row->floats) {
+        status = call_check(call);
+        if (status != TANDEM_OK)
+            return status;
+    }
+    if (context->prepared_cache == NULL)
+        context->prepared_cache = calloc(1, sizeof(*context->prepared_cache));
+    if (context->prepared_cache == NULL)
+        return memory_error("%s: no memory for the call", call->row->name);
+    hash = call_describe(call, operands);
+    entry = context->prepared_cache->buckets[hash % PREPARED_CACHE_BUCKETS];
+    while (entry != NULL &&
+           (entry->hash != hash || !entry_matches(entry, call, operands)))
+        entry = entry->next;
+    if (entry == NULL) {
+        status = entry_add(call, hash, operands);
+        if (status != TANDEM_OK)
+            return status;
+        entry = call->entry;
+    } else {
+        status = call_check_memory(call);
+        if (status != TANDEM_OK)
+            return status;
+    }
+    entry->last_use = ++context->prepared_cache->uses;
+    entry->users++;
+    call->entry = entry;
+    return TANDEM_OK;
+}
+
+/* ---- devices ---- */
+
+/* Calls op_prepare of the plugin. */
+static enum tandem_status entry_prepare(const struct prepared_entry *entry,
+                                        const struct device *device,
+                                        uint32_t flags,
+                                        struct tandem_prepared_info *out_info,
+                                        struct tandem_prepared **out_prepared)
+{
+    const struct tandem_operand_desc *operands[2 * TANDEM_MAX_OPERANDS];
+    enum tandem_status status;
+
+    for (uint32_t i = 0; i < entry->input_count + entry->output_count; i++)
+        operands[i] =
+            entry->operands[i].rank != SCALAR_RANK ? &entry->operands[i] : NULL;
+    status = plugin_reply_sanitize_status(device->vtable->op_prepare(
+        device->handle, &entry->op, operands, entry->input_count,
+        operands + entry->input_count, entry->output_count, flags, out_info,
+        out_prepared));
+    if (status != TANDEM_OK)
+        last_error_set(status, "%s: %s", device->label,
+                       plugin_reply_error(device->vtable));
+    return status;
+}
+
+enum tandem_status call_prepare_on(const struct call *call,
+                                   struct device *device)
+{
+    struct prepared_entry *entry = call->entry;
+    struct tandem_prepared *prepared = NULL;
+    enum tandem_status status = device_open(device);
+
+    if (status != TANDEM_OK || entry->prepared[device->id] != NULL)
+        return status;
+    status = entry_prepare(entry, device, 0, NULL, &prepared);
+    if (status == TANDEM_OK)
+        entry->prepared[device->id] = prepared;
+    return status;
+}
+
+enum tandem_status call_query_on(const struct call *call, struct device *device)
+{
+    const struct prepared_entry *entry = call->entry;
+    struct tandem_prepared_info info = {.struct_size = sizeof(info)};
+    enum tandem_status status = device_open(device);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (entry->prepared[device->id] != NULL)
+        return device->jit_compiles ? device->vtable->prepared_wait(
+                                          entry->prepared[device->id], 0)
+                                    : TANDEM_OK;
+    status = entry_prepare(entry, device, TANDEM_PREPARE_QUERY, &info, NULL);
+    return status == TANDEM_OK && device->jit_compiles && !info.is_ready
+               ? TANDEM_NOT_READY
+               : status;
+}
+
+/* ---- the host fast path ---- */
+
+/* Returns the first open device in `usable` (a mask) that is synchronous,
+ * computes in host memory and supports all core operators, or NULL. */
+static struct device *host_device_find(const struct tandem_context *context,
+                                       uint32_t usable)
+{
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct device *device = context->devices[i];
+
+        if ((usable >> i & 1) && device->is_zero_copy && !device->async &&
+            device->state == DEVICE_OPEN &&
+            (device->info.caps & TANDEM_CAP_CORE_OPERATORS))
+            return device;
+    }
+    return NULL;
+}
+
+struct device *host_fast_path_device(struct tandem_context *context,
+                                     struct prepared_entry *entry)
+{
+    struct device *host_device;
+    struct run_time best;
+    uint32_t usable, eligible;
+
+    if (entry->usable == context->usable)
+        return entry->host_device;
+    entry->host_device = NULL;
+    usable = context->usable & ~context->op_blocked[entry->workload.op];
+    host_device = host_device_find(context, usable);
+    if (host_device == NULL)
+        return NULL;
+    entry->usable = context->usable;
+    best = chooser_predict_run_time(&entry->workload, &entry->run_cost,
+                                    host_device);
+    eligible = chooser_eligible_candidates(context, entry->workload.cost_class,
+                                           usable);
+    if (!(eligible >> host_device->id & 1))
+        return NULL;
+    for (uint32_t i = 0; i < context->device_count; i++) {
+        struct run_time time;
+
+        if (i == host_device->id || !(eligible >> i & 1))
+            continue;
+        time = chooser_predict_run_time(&entry->workload, &entry->run_cost,
+                                        context->devices[i]);
+        if (time.launch_ns + time.execute_ns < best.launch_ns + best.execute_ns)
+            return NULL;
+    }
+    entry->host_device = host_device;
+    return host_device;
+}

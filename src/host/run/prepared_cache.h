@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The prepared operators of a context.  An operator that is called again with
+ * the same attributes and with tensors of the same dtypes, shapes and strides
+ * is neither checked nor planned again.  The context's mutex must be held. */
+#ifndef TANDEM_HOST_RUN_PREPARED_CACHE_H
+#define TANDEM_HOST_RUN_PREPARED_CACHE_H
+
+#include "host/run/run.h"
+
+#define PREPARED_CACHE_BUCKETS 256u /* an index is 8 bits of a hash */
+/* The entries that were not used for the longest time are released first. */
+#define MAX_PREPARED_ENTRIES 1024u
+
+/* A valid call without its tensors, and what is known about it. */
+struct prepared_entry {
+    struct prepared_entry *next; /* of the same bucket */
+    uint64_t hash;
+    uint64_t last_use; /* a number of cache->uses */
+    uint32_t users;    /* calls that use it, and 1 while the cache does */
+    struct tandem_op op;
+    uint32_t input_count, output_count;
+    struct workload workload;
+    /* Device that runs this call at once if all inputs are on the host (see
+     * run.c).  NULL means that the chooser must compare the devices. */
+    struct device *host_device;
+    uint32_t usable; /* value of context->usable when host_device was chosen */
+    /* Mask of devices that support the call and need not compile first. */
+    uint32_t ready_devices;
+    struct run_cost run_cost;
+    struct tandem_prepared *prepared[TANDEM_MAX_DEVICES]; /* NULL: not yet */
+    /* Inputs, then outputs; the rank of a scalar is SCALAR_RANK. */
+    struct tandem_operand_desc operands[];
+};
+#define SCALAR_RANK UINT32_MAX
+
+struct prepared_cache {
+    struct prepared_entry *buckets[PREPARED_CACHE_BUCKETS];
+    uint32_t count;
+    uint64_t uses;
+};
+
+/* Sets call->entry to the entry of the call, which prepared_entry_put returns.
+ * Checks the call if it is new. */
+enum tandem_status prepared_cache_find(struct call *call);
+/* Does nothing if `entry` is NULL. */
+void prepared_entry_put(struct tandem_context *context,
+                        struct prepared_entry *entry);
+/* Frees the cache of the context, before its devices are closed. */
+void prepared_cache_free(struct tandem_context *context);
+
+/* Opens the device and prepares the call for it, unless that was done before.
+ * Returns the plugin's reason if the device does not support the call. */
+enum tandem_status call_prepare_on(const struct call *call,
+                                   struct device *device);
+
+/* Returns TANDEM_OK if the device supports the call and need not compile first,
+ * TANDEM_NOT_READY if it has to compile, or why it does not support the call.
+ * Does not start to compile. */
+enum tandem_status call_query_on(const struct call *call,
+                                 struct device *device);
+
+/* Returns entry->host_device.  If the context's set of usable devices has
+ * changed, first chooses the device for the new set. */
+struct device *host_fast_path_device(struct tandem_context *context,
+                                     struct prepared_entry *entry);
+
+#endif
