@@ -201,7 +201,8 @@ enum tandem_status gemm_call_launch(struct gemm_calls *calls,
     if (status != TANDEM_OK)
         return status;
     status = calls->functions->launch(
-        stream, entry->prepared, operator.memory, operator.input_count + 1, NULL, 0);
+        stream, entry->prepared, operator.memory, operator.input_count + 1,
+        NULL, 0);
     entry_put(calls, entry);
     return status;
 }

@@ -48,8 +48,8 @@ struct launch_scalars {
     int64_t ints[2];
     bool are_changed; /* they differ from those of the prepared call */
 };
-/* Checks the scalars of a launch; see prepared_launch in backend.h.  *out points
- * to `scalars`. */
+/* Checks the scalars of a launch; see prepared_launch in backend.h.  *out
+ * points to `scalars`. */
 enum tandem_status prepared_call_set_scalars(struct launch_scalars *out,
                                              const struct prepared_call *call,
                                              const double *scalars,
