@@ -383,6 +383,11 @@ struct tandem_memory_stats {
     uint64_t driver_alloc_count;  /* calls of alloc that used the driver */
     uint64_t buffer_count;        /* number of buffers that the caller holds */
     uint64_t cached_kernel_count; /* compiled operators in memory */
+    /* Memory of the device that no process uses now, without cached_bytes;
+     * limit_bytes does not change it. 0 means unknown. The CPU plugin: memory
+     * of the machine that is available without swapping. OpenCL: known only if
+     * the driver has AMD's query. */
+    uint64_t free_bytes;
 };
 
 /* Callback of tune, in its thread: a key and value for the profile section. */

@@ -5,7 +5,9 @@
  * the device's mutex guards the lists and the statistics. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/last_error.h"
@@ -21,6 +23,24 @@ static unsigned char empty_import[1];
 uint64_t memory_of_machine(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
+}
+
+/* Returns the bytes that Linux can allocate without swapping, or else the bytes
+ * of unused pages, or 0 if the system does not tell. */
+static uint64_t memory_available(void)
+{
+    uint64_t kib = 0;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+    while (kib == 0 && file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            kib = strtoull(line + 13, NULL, 10);
+    if (file != NULL)
+        fclose(file);
+    if (kib != 0)
+        return kib * 1024;
+    long pages = sysconf(_SC_AVPHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
     return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
 }
 
@@ -273,6 +293,7 @@ enum tandem_status memory_stats(struct tandem_device *device,
     pthread_mutex_lock(&device->mutex);
     struct tandem_memory_stats stats = device->memory.stats;
     pthread_mutex_unlock(&device->mutex);
+    stats.free_bytes = memory_available();
     struct_size_fill(out_stats, &stats, sizeof stats);
     return TANDEM_OK;
 }

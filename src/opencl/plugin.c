@@ -170,6 +170,7 @@ static enum tandem_status entry_stats(struct tandem_device *device,
     struct tandem_memory_stats stats;
     pool_stats(device, &stats);
     stats.cached_kernel_count = programs_built_count(&device->programs);
+    stats.free_bytes = device_free_bytes(device->hardware);
     struct_size_fill(out_stats, &stats, sizeof(stats));
     return TANDEM_OK;
 }

@@ -75,6 +75,8 @@ static void case_stats(struct suite *suite)
         EXPECT(suite, during.driver_alloc_count <= during.alloc_count);
         EXPECT(suite, during.peak_bytes >=
                           during.allocated_bytes + during.cached_bytes);
+        EXPECT(suite, suite->info.memory_bytes == 0 ||
+                          during.free_bytes <= suite->info.memory_bytes);
         suite->api.free(buffer);
         stream_finish(suite, NULL);
         after = stats_read(suite, NULL);

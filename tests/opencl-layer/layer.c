@@ -25,6 +25,8 @@
  *       Devices report to be GPUs, so that the plugin uses its code for GPUs
  *       on CPU devices. If the value is "discrete", they also report that they
  *       do not share the host's memory.
+ *   TANDEM_LAYER_FREE_KIB=N
+ *       Devices have AMD's query of free memory, which returns N KiB.
  *   TANDEM_LAYER_NONCOHERENT_IMPORT=HOW
  *       The driver works on a copy of imported host memory. HOW is 1 (never
  *       updated), in (updated from the host before each command), out (written

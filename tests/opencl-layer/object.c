@@ -275,15 +275,24 @@ cl_int CL_API_CALL layer_clFlush(cl_command_queue queue)
     return target.clFlush(queue);
 }
 
-/* A CPU reports to be a GPU if the environment says so. */
+#define DEVICE_GLOBAL_FREE_MEMORY_AMD 0x4039
+
+/* A CPU reports to be a GPU, and its free memory, if the environment says so.
+ */
 cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id device,
                                          cl_device_info name, ROOM)
 {
     const char *gpu = getenv("TANDEM_LAYER_GPU");
+    const char *free_kib = getenv("TANDEM_LAYER_FREE_KIB");
     cl_int error;
 
     if (fault_call(F_clGetDeviceInfo, NULL, &error))
         return error;
+    if (name == DEVICE_GLOBAL_FREE_MEMORY_AMD && free_kib &&
+        room >= sizeof(size_t)) {
+        *(size_t *)value = strtoull(free_kib, NULL, 10);
+        return CL_SUCCESS;
+    }
     error = target.clGetDeviceInfo(device, name, room, value, out_size);
     if (error == CL_SUCCESS && value && name == CL_DEVICE_TYPE && gpu)
         *(cl_device_type *)value = CL_DEVICE_TYPE_GPU;

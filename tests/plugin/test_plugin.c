@@ -37,6 +37,25 @@ PLUGIN_TEST(the_memory_limit_is_kept)
     api->close(device);
 }
 
+/* The CPU plugin knows the free memory: less than the machine has, and more
+ * than a few pages. */
+PLUGIN_TEST(the_cpu_has_free_memory)
+{
+    const struct plugin *plugin = plugin_at((uint32_t)_i);
+    struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
+    struct tandem_device_info info = {.struct_size = sizeof(info)};
+    struct tandem_device *device;
+
+    if (strcmp(plugin->name, "cpu") != 0)
+        return;
+    ck_assert_int_eq(plugin->api->device_describe(0, &info), TANDEM_OK);
+    ck_assert_int_eq(plugin->api->open(0, NULL, &device), TANDEM_OK);
+    ck_assert_int_eq(plugin->api->memory_stats(device, &stats), TANDEM_OK);
+    ck_assert_uint_gt(stats.free_bytes, MIB);
+    ck_assert_uint_lt(stats.free_bytes, info.memory_bytes);
+    plugin->api->close(device);
+}
+
 /* ---- transfers ---- */
 
 static void contents_check(const struct bench *bench,

@@ -197,6 +197,19 @@ LOOP_TEST(an_upload_that_fails_midway_is_reported, 2)
     expect_partly_written(buffer, LARGE);
 }
 
+TEST(free_memory_is_reported_if_the_driver_knows_it)
+{
+    struct tandem_memory_stats stats = {.struct_size = sizeof stats};
+
+    device_new(NULL, NULL);
+    OK(plug.api->memory_stats(work.device, &stats));
+    ck_assert_uint_eq(stats.free_bytes, 0);
+    setenv("TANDEM_LAYER_FREE_KIB", "5000000", 1);
+    OK(plug.api->memory_stats(work.device, &stats));
+    unsetenv("TANDEM_LAYER_FREE_KIB");
+    ck_assert_uint_eq(stats.free_bytes, UINT64_C(5120000000));
+}
+
 /* Nothing was written, so the buffer keeps its content. */
 TEST(an_upload_that_fails_at_once_changes_nothing)
 {

@@ -279,3 +279,12 @@ bool device_info_query(struct platform_device *out, cl_platform_id platform,
     *out_code = query.code;
     return query.code == CL_SUCCESS;
 }
+
+uint64_t device_free_bytes(const struct platform_device *hardware)
+{
+    size_t kib[2] = {0}; /* free memory, and the largest free block */
+    if (clGetDeviceInfo(hardware->id, DEVICE_GLOBAL_FREE_MEMORY_AMD,
+                        sizeof(kib), kib, NULL) != CL_SUCCESS)
+        return 0;
+    return (uint64_t)kib[0] * 1024;
+}

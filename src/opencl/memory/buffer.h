@@ -40,7 +40,7 @@ void import_release_drop(struct import_release *release);
 /* Keeps a reference until pool_finish, after the device's work has ended. */
 void import_release_keep(struct tandem_device *device,
                          struct import_release *release);
-/* Fills all members of `out` except cached_kernel_count. */
+/* Fills all members of `out` except cached_kernel_count and free_bytes. */
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
