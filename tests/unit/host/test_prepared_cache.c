@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Repeated calls on the same tensors, which libtandem finds in its call cache:
- * each difference between calls must be noticed, and an invalid call must fail
- * after a valid one.
+ * Repeated calls, which libtandem finds in its cache of prepared operators:
+ * each difference between calls must be noticed, an invalid call must fail
+ * after a valid one, and the cache has a limit.
  */
 #include <config.h>
 
-
 #include "support.h"
+
+#include <stdlib.h>
 
 #define N 6
 #define ELEMENTS (N * N)
@@ -277,21 +278,93 @@ static void negate(struct tandem_tensor *x, struct tandem_tensor *y, int turn)
         ck_assert_float_eq(data[i], -(float)(turn * N + i + 1));
 }
 
-/*
- * Makes more calls than the cache has entries, so that calls with one output,
- * or with one input, share entries.
- */
-TEST(test_other_tensors_are_different_calls)
+TEST(test_other_tensors_share_an_operator)
 {
-    enum { TENSORS = 400 };
+    enum { TENSORS = 40 };
     struct tandem_tensor *one = vector_new(context, N), *others[TENSORS];
+    struct sim_counters before;
 
     for (int i = 0; i < TENSORS; i++)
         others[i] = vector_new(context, N);
+    negate(one, others[0], 0);
+    before = counters_read(0);
     for (int turn = 0; turn < TENSORS; turn++)
         negate(others[turn], one, turn);
     for (int turn = 0; turn < TENSORS; turn++)
         negate(one, others[turn], turn + TENSORS);
+    ck_assert_uint_eq(counters_since(0, &before).prepares, 0);
 }
 
-TEST_MAIN(host_tests_run("judged", context_setup, NULL))
+/* Computes y = x + value for x = 1, 2, ... */
+static void scalar_add(struct tandem_tensor *x, struct tandem_tensor *y,
+                       double value)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_ADD,
+                                 .float_count = 1,
+                                 .floats = &value};
+    struct tandem_tensor *inputs[] = {x, NULL};
+    float data[N];
+
+    for (int i = 0; i < N; i++)
+        data[i] = (float)(i + 1);
+    OK(tandem_tensor_write(x, data, sizeof data));
+    OK(tandem_run_on(context, simulated, &op, inputs, 2, &y, 1));
+    OK(tandem_tensor_read(y, data, sizeof data, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(data[i], (float)(i + 1) + (float)value);
+}
+
+TEST(test_other_scalars_share_an_operator)
+{
+    struct tandem_tensor *x = vector_new(context, N),
+                         *y = vector_new(context, N);
+    struct sim_counters before;
+
+    scalar_add(x, y, 1);
+    before = counters_read(0);
+    scalar_add(x, y, 2.5);
+    scalar_add(x, y, 0);
+    scalar_add(x, y, -1e6);
+    ck_assert_uint_eq(counters_since(0, &before).prepares, 0);
+    scalar_add(x, x, 3); /* in place: another operator */
+    ck_assert_uint_eq(counters_since(0, &before).prepares, 1);
+}
+
+/* Computes relu of a vector of this length. */
+static void length_run(int64_t length)
+{
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_RELU};
+    struct tandem_tensor *x = vector_new(context, length);
+    float *data = calloc((size_t)length, sizeof *data);
+
+    ck_assert_ptr_nonnull(data);
+    data[length - 1] = 7;
+    OK(tandem_tensor_write(x, data, (size_t)length * sizeof *data));
+    OK(tandem_run_on(context, simulated, &op, &x, 1, &x, 1));
+    OK(tandem_tensor_read(x, data, (size_t)length * sizeof *data,
+                          TANDEM_TIMEOUT_INFINITE));
+    ck_assert_float_eq(data[length - 1], 7);
+    free(data);
+    tandem_tensor_destroy(x);
+}
+
+/* The operators that were not used for the longest time are released. */
+TEST(test_the_cache_has_a_limit)
+{
+    enum { LENGTHS = 1200 }; /* more than MAX_PREPARED_ENTRIES */
+    struct sim_counters before = counters_read(0);
+
+    for (int64_t length = 1; length <= LENGTHS; length++) {
+        length_run(length);
+        length_run(1); /* in use all the time */
+    }
+    ck_assert_uint_eq(counters_since(0, &before).prepares, LENGTHS);
+    length_run(LENGTHS);
+    ck_assert_uint_eq(counters_since(0, &before).prepares, LENGTHS);
+    length_run(2);
+    ck_assert_uint_eq(counters_since(0, &before).prepares, LENGTHS + 1);
+}
+
+TEST_MAIN(host_tests_run("prepared cache", context_setup, NULL))
