@@ -198,7 +198,7 @@ static inline bool row_address(const struct tandem_device *device,
 static bool row_run(const struct tandem_device *device,
                     const struct tandem_prepared *prepared,
                     const struct tandem_memory *memory, uint32_t count,
-                    const struct launch_scalars *scalars)
+                    const struct tandem_op *op)
 {
     const struct prepared_call *call = prepared->base.call;
     const struct prepared_operand *output = &call->operands[call->input_count];
@@ -211,7 +211,7 @@ static bool row_run(const struct tandem_device *device,
     for (uint32_t i = 0; i < call->input_count; i++) {
         const struct prepared_operand *input = &call->operands[i];
         if (input->is_scalar) {
-            scalar = (float)scalars->op.floats[0];
+            scalar = (float)op->floats[0];
             row.in[i] = &scalar;
             continue;
         }
@@ -280,14 +280,13 @@ static enum tandem_status call_run(struct tandem_device *device,
 static enum tandem_status run(struct tandem_device *device,
                               const struct tandem_prepared *prepared,
                               const struct tandem_memory *memory,
-                              const struct launch_scalars *scalars)
+                              const struct tandem_op *op, bool is_changed)
 {
     const struct prepared_call *call = prepared->base.call;
-    const struct tandem_op *op = &scalars->op;
     void *plan;
     if (prepared->plan == NULL)
         return call_run(device, call, op, memory);
-    if (!scalars->are_changed)
+    if (!is_changed)
         return plan_run(device, call, op, prepared->plan, memory);
     enum tandem_status status = class_plan(device, call, op, &plan);
     if (status == TANDEM_OK)
@@ -303,26 +302,34 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
                                    uint32_t scalar_count)
 {
     struct launch_scalars set;
+    const struct tandem_op *op;
+    bool is_changed = false;
     if (!handle_live(&stream_pool, stream))
         return stream_check(stream);
     struct tandem_device *device = stream->owned.device;
     enum tandem_status status = check_live(prepared);
     if (status == TANDEM_OK && prepared->base.device != device)
         status = prepared_other_device();
-    if (status == TANDEM_OK)
-        status = prepared_call_set_scalars(&set, prepared->base.call, scalars,
-                                           scalar_count);
     if (status != TANDEM_OK)
         return status;
+    op = &prepared->base.call->op;
+    if (scalars != NULL || scalar_count != 0) {
+        status = prepared_call_set_scalars(&set, prepared->base.call, scalars,
+                                           scalar_count);
+        if (status != TANDEM_OK)
+            return status;
+        op = &set.op;
+        is_changed = set.are_changed;
+    }
     if (prepared->row_function != NULL &&
-        row_run(device, prepared, memory, count, &set))
+        row_run(device, prepared, memory, count, op))
         return TANDEM_OK;
     status = prepared_call_check_memory(prepared->base.call, memory, count,
                                         buffer_span, device);
     if (status != TANDEM_OK)
         return status;
     struct float_env host = float_env_enter();
-    status = run(device, prepared, memory, &set);
+    status = run(device, prepared, memory, op, is_changed);
     float_env_leave(host);
     return status;
 }

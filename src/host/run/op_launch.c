@@ -30,11 +30,14 @@ enum tandem_status call_make_ready(const struct call *call,
 static uint32_t scalars_fill(const struct call *call,
                              double out[TANDEM_MAX_ATTRIBUTES + 1])
 {
-    const struct op_class *class = op_class_get(call->row->op_class);
     const struct tandem_op *op = call->op;
+    const struct op_class *class;
     uint32_t count = op->float_count;
 
-    if (count == 0 || (!class->floats_change && !class->scalars))
+    if (count == 0)
+        return 0;
+    class = op_class_get(call->row->op_class);
+    if (!class->floats_change && !class->scalars)
         return 0;
     memcpy(out, op->floats, count * sizeof(*out));
     if (op->id == TANDEM_OP_ADAM)

@@ -36,58 +36,14 @@ static void gemm_key_floats(const struct tandem_op *op, double out[GEMM_FLOATS])
     out[GEMM_BETA] = gemm_factor(op->floats[GEMM_BETA]) != 0;
 }
 
-static uint64_t hash_add(uint64_t hash, uint64_t word)
+/* Returns the layout of an operand, whose desc may be another than that of its
+ * tensor (matmul.c). */
+static struct tensor_layout
+operand_layout(const struct tandem_tensor *tensor,
+               const struct tandem_tensor_desc *desc)
 {
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
-}
-
-static uint64_t desc_hash(uint64_t hash, const struct tandem_operand_desc *desc)
-{
-    hash = hash_add(hash, desc->dtype | (uint64_t)desc->rank << 32);
-    hash = hash_add(hash, desc->alignment_bytes | (uint64_t)desc->same_as_input
-                                                      << 32);
-    for (uint32_t i = 0; i < desc->rank; i++)
-        hash = hash_add(hash, (uint64_t)desc->shape[i] ^
-                                  (uint64_t)desc->strides[i] << 32);
-    return hash;
-}
-
-static bool descs_equal(const struct tandem_operand_desc *a,
-                        const struct tandem_operand_desc *b)
-{
-    bool equal = a->dtype == b->dtype && a->rank == b->rank &&
-                 a->alignment_bytes == b->alignment_bytes &&
-                 a->same_as_input == b->same_as_input;
-
-    if (!equal || a->rank == SCALAR_RANK)
-        return equal;
-    for (uint32_t i = 0; i < a->rank; i++)
-        equal &= a->shape[i] == b->shape[i] && a->strides[i] == b->strides[i];
-    return equal;
-}
-
-/* Describes a tensor.  Its buffers are aligned like its storage, but at least
- * to 64 bytes unless the storage is memory of the caller. */
-static void operand_describe(struct tandem_operand_desc *out,
-                             const struct tandem_tensor *tensor,
-                             const struct tandem_tensor_desc *desc)
-{
-    const struct storage *storage = tensor->storage;
-    uint64_t address =
-        desc->byte_offset + (storage->wrapped ? storage->address : 0);
-    const uint32_t bytes = TANDEM_DTYPE_BYTES(desc->dtype);
-    uint32_t low = (uint32_t)(address % 64);
-
-    out->dtype = desc->dtype;
-    out->rank = desc->rank;
-    out->alignment_bytes = low != 0 ? low & -low : 64;
-    if (out->alignment_bytes < bytes) /* an empty tensor */
-        out->alignment_bytes = bytes;
-    for (uint32_t i = 0; i < desc->rank; i++) {
-        out->shape[i] = desc->shape[i];
-        out->strides[i] = desc->strides[i];
-    }
+    return desc == &tensor->desc ? tensor->layout
+                                 : tensor_layout_of(tensor->storage, desc);
 }
 
 /* Returns true if two views of one storage have the same elements. */
@@ -121,33 +77,92 @@ static uint32_t same_input(const struct call *call, uint32_t output)
     return 0;
 }
 
-/* Describes all operands, and returns the hash of the call. */
-static uint64_t call_describe(const struct call *call,
-                              struct tandem_operand_desc *out)
+/* What distinguishes a call from others, besides the shapes and attributes. */
+struct call_key {
+    uint64_t hash;
+    uint32_t alignments[2 * TANDEM_MAX_OPERANDS]; /* 0 for a scalar */
+    uint32_t same_as_input[TANDEM_MAX_OPERANDS];  /* of the outputs */
+};
+
+static void call_key_fill(struct call_key *out, const struct call *call)
 {
     const struct tandem_op *op = call->op;
     uint64_t hash = hash_add(op->id | (uint64_t)op->flags << 32,
                              op->int_count | (uint64_t)op->float_count << 32);
 
-    for (uint32_t i = 0; i < call->input_count; i++, out++) {
-        out->same_as_input = 0;
-        if (call->inputs[i] == NULL) {
-            out->rank = SCALAR_RANK;
-            out->dtype = out->alignment_bytes = 0;
-            hash = hash_add(hash, SCALAR_RANK);
-            continue;
-        }
-        operand_describe(out, call->inputs[i], call->input_descs[i]);
-        hash = desc_hash(hash, out);
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        struct tensor_layout layout = {0, 0};
+
+        if (call->inputs[i] != NULL)
+            layout = operand_layout(call->inputs[i], call->input_descs[i]);
+        out->alignments[i] = layout.alignment;
+        hash = hash_add(hash, layout.hash);
     }
-    for (uint32_t i = 0; i < call->output_count; i++, out++) {
-        operand_describe(out, call->outputs[i], call->output_descs[i]);
-        out->same_as_input = same_input(call, i);
-        hash = desc_hash(hash, out);
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        const struct tensor_layout layout =
+            operand_layout(call->outputs[i], call->output_descs[i]);
+
+        out->alignments[call->input_count + i] = layout.alignment;
+        out->same_as_input[i] = same_input(call, i);
+        hash = hash_add(hash, layout.hash + out->same_as_input[i]);
     }
     for (uint32_t i = first_int_of_key(op); i < op->int_count; i++)
         hash = hash_add(hash, (uint64_t)op->ints[i]);
-    return hash;
+    for (uint32_t i = 0; i < op->float_count && !floats_are_scalars(call);
+         i++) {
+        uint64_t bits;
+
+        memcpy(&bits, &op->floats[i], sizeof(bits));
+        hash = hash_add(hash, bits);
+    }
+    out->hash = hash;
+}
+
+static const struct tandem_tensor_desc *operand_desc(const struct call *call,
+                                                     uint32_t i)
+{
+    return i < call->input_count ? call->input_descs[i]
+                                 : call->output_descs[i - call->input_count];
+}
+
+/* Describes operand i of the call, for the plugins. */
+static void operand_describe(struct tandem_operand_desc *out,
+                             const struct call *call,
+                             const struct call_key *key, uint32_t i)
+{
+    const struct tandem_tensor_desc *desc = operand_desc(call, i);
+
+    if (key->alignments[i] == 0) {
+        out->rank = SCALAR_RANK;
+        return;
+    }
+    out->dtype = desc->dtype;
+    out->rank = desc->rank;
+    memcpy(out->shape, desc->shape, desc->rank * sizeof(*desc->shape));
+    memcpy(out->strides, desc->strides, desc->rank * sizeof(*desc->strides));
+    out->alignment_bytes = key->alignments[i];
+    if (i >= call->input_count)
+        out->same_as_input = key->same_as_input[i - call->input_count];
+}
+
+static bool operand_matches(const struct tandem_operand_desc *from,
+                            const struct call *call, const struct call_key *key,
+                            uint32_t i)
+{
+    const struct tandem_tensor_desc *desc = operand_desc(call, i);
+    bool equal = true;
+
+    if (from->rank == SCALAR_RANK || key->alignments[i] == 0)
+        return from->rank == SCALAR_RANK && key->alignments[i] == 0;
+    if (from->dtype != desc->dtype || from->rank != desc->rank ||
+        from->alignment_bytes != key->alignments[i] ||
+        (i >= call->input_count &&
+         from->same_as_input != key->same_as_input[i - call->input_count]))
+        return false;
+    for (uint32_t k = 0; k < desc->rank; k++)
+        equal &= from->shape[k] == desc->shape[k] &&
+                 from->strides[k] == desc->strides[k];
+    return equal;
 }
 
 static bool floats_equal(const struct call *call,
@@ -160,14 +175,13 @@ static bool floats_equal(const struct call *call,
         gemm_key_floats(&entry->op, b);
         return memcmp(a, b, sizeof(a)) == 0;
     }
-    return floats_are_scalars(call) || call->op->float_count == 0 ||
+    return call->op->float_count == 0 || floats_are_scalars(call) ||
            memcmp(call->op->floats, entry->op.floats,
                   call->op->float_count * sizeof(double)) == 0;
 }
 
 static bool entry_matches(const struct prepared_entry *entry,
-                          const struct call *call,
-                          const struct tandem_operand_desc *operands)
+                          const struct call *call, const struct call_key *key)
 {
     const struct tandem_op *op = call->op;
     const uint32_t first = first_int_of_key(op);
@@ -183,7 +197,7 @@ static bool entry_matches(const struct prepared_entry *entry,
             return false;
     }
     for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
-        if (!descs_equal(&entry->operands[i], &operands[i]))
+        if (!operand_matches(&entry->operands[i], call, key, i))
             return false;
     }
     return floats_equal(call, entry);
@@ -245,24 +259,21 @@ static void entry_evict(struct tandem_context *context)
 }
 
 /* Returns an entry with copies of the attributes, or NULL. */
-static struct prepared_entry *
-entry_new(const struct call *call, const struct tandem_operand_desc *operands)
+static struct prepared_entry *entry_new(const struct call *call,
+                                        const struct call_key *key)
 {
     const struct tandem_op *op = call->op;
     const uint32_t count = call->input_count + call->output_count;
     struct prepared_entry *entry =
-        calloc(1, sizeof(*entry) + count * sizeof(*operands) +
+        calloc(1, sizeof(*entry) + count * sizeof(entry->operands[0]) +
                       ((size_t)op->int_count + op->float_count) * 8);
     char *attributes;
 
     if (entry == NULL)
         return NULL;
     attributes = (char *)&entry->operands[count];
-    for (uint32_t i = 0; i < count; i++) {
-        entry->operands[i] = operands[i];
-        memset(entry->operands[i].reserved, 0,
-               sizeof(entry->operands[i].reserved));
-    }
+    for (uint32_t i = 0; i < count; i++)
+        operand_describe(&entry->operands[i], call, key, i);
     entry->input_count = call->input_count;
     entry->output_count = call->output_count;
     entry->op = (struct tandem_op){.struct_size = sizeof(entry->op),
@@ -298,25 +309,25 @@ static void workload_compute(const struct call *call, struct workload *out)
     memcpy(out->gemm_size, work.gemm_size, sizeof(out->gemm_size));
 }
 
-static enum tandem_status entry_add(struct call *call, uint64_t hash,
-                                    const struct tandem_operand_desc *operands)
+static enum tandem_status entry_add(struct call *call,
+                                    const struct call_key *key)
 {
     struct tandem_context *context = call->context;
     struct prepared_cache *cache = context->prepared_cache;
     struct prepared_entry **bucket =
-        &cache->buckets[hash % PREPARED_CACHE_BUCKETS];
+        &cache->buckets[key->hash % PREPARED_CACHE_BUCKETS];
     struct prepared_entry *entry;
     enum tandem_status status = call_check(call);
 
     if (status != TANDEM_OK)
         return status;
-    entry = entry_new(call, operands);
+    entry = entry_new(call, key);
     if (entry == NULL)
         return memory_error("%s: no memory for the call", call->row->name);
     workload_compute(call, &entry->workload);
     if (cache->count >= MAX_PREPARED_ENTRIES)
         entry_evict(context);
-    entry->hash = hash;
+    entry->hash = key->hash;
     entry->users = 1;
     entry->next = *bucket;
     *bucket = entry;
@@ -325,37 +336,43 @@ static enum tandem_status entry_add(struct call *call, uint64_t hash,
     return TANDEM_OK;
 }
 
+/* Returns true if the key can be read from the operator.  The check of the call
+ * says what is wrong with others. */
+static bool op_is_readable(const struct call *call)
+{
+    const struct tandem_op *op = call->op;
+
+    return op->struct_size == sizeof(*op) && op->int_count >= call->row->ints &&
+           op->int_count <= TANDEM_MAX_ATTRIBUTES &&
+           op->float_count >= call->row->floats &&
+           op->float_count <= TANDEM_MAX_ATTRIBUTES &&
+           (op->int_count == 0 || op->ints != NULL) &&
+           (op->float_count == 0 || op->floats != NULL);
+}
+
 enum tandem_status prepared_cache_find(struct call *call)
 {
     struct tandem_context *context = call->context;
-    struct tandem_operand_desc operands[2 * TANDEM_MAX_OPERANDS];
-    const struct tandem_op *op = call->op;
-    const struct operator_info *row;
-    enum tandem_status status = operator_check(op, &row);
+    struct call_key key;
+    enum tandem_status status = TANDEM_OK;
     struct prepared_entry *entry;
-    uint64_t hash;
 
     call->entry = NULL;
+    if (!op_is_readable(call))
+        status = call_check(call);
     if (status != TANDEM_OK)
         return status;
-    if ((op->int_count > 0 && op->ints == NULL) ||
-        (op->float_count > 0 && op->floats == NULL) ||
-        op->int_count < row->ints || op->float_count < row->floats) {
-        status = call_check(call);
-        if (status != TANDEM_OK)
-            return status;
-    }
     if (context->prepared_cache == NULL)
         context->prepared_cache = calloc(1, sizeof(*context->prepared_cache));
     if (context->prepared_cache == NULL)
         return memory_error("%s: no memory for the call", call->row->name);
-    hash = call_describe(call, operands);
-    entry = context->prepared_cache->buckets[hash % PREPARED_CACHE_BUCKETS];
+    call_key_fill(&key, call);
+    entry = context->prepared_cache->buckets[key.hash % PREPARED_CACHE_BUCKETS];
     while (entry != NULL &&
-           (entry->hash != hash || !entry_matches(entry, call, operands)))
+           (entry->hash != key.hash || !entry_matches(entry, call, &key)))
         entry = entry->next;
     if (entry == NULL) {
-        status = entry_add(call, hash, operands);
+        status = entry_add(call, &key);
         if (status != TANDEM_OK)
             return status;
         entry = call->entry;

@@ -65,6 +65,28 @@ static void tensor_free(struct tandem_tensor *tensor)
     handle_free(&tensor_pool, tensor);
 }
 
+/* The buffers of a storage are aligned to at least 64 bytes, but those in
+ * wrapped memory only like this memory. */
+struct tensor_layout tensor_layout_of(const struct storage *storage,
+                                      const struct tandem_tensor_desc *desc)
+{
+    const uint64_t address =
+        desc->byte_offset + (storage->wrapped ? storage->address : 0);
+    const uint32_t low = (uint32_t)(address % 64);
+    const uint32_t bytes = dtype_bytes(desc->dtype);
+    struct tensor_layout layout = {.alignment = low != 0 ? low & -low : 64};
+
+    if (layout.alignment < bytes) /* an empty tensor */
+        layout.alignment = bytes;
+    layout.hash =
+        hash_add(desc->dtype | (uint64_t)desc->rank << 32, layout.alignment);
+    for (uint32_t i = 0; i < desc->rank; i++) {
+        layout.hash = hash_add(layout.hash, (uint64_t)desc->shape[i]);
+        layout.hash = hash_add(layout.hash, (uint64_t)desc->strides[i]);
+    }
+    return layout;
+}
+
 /* Creates a tensor, or a view if `kind` is "view", and takes over the caller's
  * reference to `storage`.  If memory is exhausted or `storage` is NULL,
  * releases the reference and leaves *out NULL.  The context must be locked. */
@@ -86,6 +108,7 @@ static enum tandem_status tensor_new(struct tandem_context *context,
     tensor->serial = ++context->tensor_serial;
     tensor->desc = *desc;
     tensor->desc.buffer = (struct tandem_buffer *)storage;
+    tensor->layout = tensor_layout_of(storage, desc);
     tensor->elements = shape_elements(desc->rank, desc->shape);
     tensor->bytes = (uint64_t)tensor->elements * dtype_bytes(desc->dtype);
     tensor->contiguous = tensor_contiguous(desc);

@@ -7,6 +7,14 @@
 #include "common/handle_pool.h"
 #include "host/tensor/storage.h"
 
+/* What prepared operators need to know of a tensor, besides its desc. */
+struct tensor_layout {
+    uint64_t hash; /* of dtype, shape, strides and alignment */
+    /* Alignment of the first element on every device, in bytes: at most 64, and
+     * at least the element's size. */
+    uint32_t alignment;
+};
+
 struct tandem_tensor {
     struct handle handle;
     struct tandem_context *context;
@@ -19,12 +27,24 @@ struct tandem_tensor {
     /* True if the tensor covers the whole storage, or is the strided tensor
      * that was created with the storage. */
     bool whole;
+    struct tensor_layout layout;
     /* desc.buffer is set before each use: to the storage for argument checks,
      * to the device's buffer for plugin calls. */
     struct tandem_tensor_desc desc;
 };
 
 extern struct handle_pool tensor_pool;
+
+/* Returns the layout of elements in a storage. */
+struct tensor_layout tensor_layout_of(const struct storage *storage,
+                                      const struct tandem_tensor_desc *desc);
+
+/* Adds a word to a hash. */
+static inline uint64_t hash_add(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
 
 /* Returns true if a write to the tensor replaces the whole storage content. */
 static inline bool tensor_covers_storage(const struct tandem_tensor *tensor)

@@ -506,13 +506,13 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
                                    uint32_t scalar_count)
 {
     struct launch_memory operands;
-    struct launch_scalars set;
+    struct launch_scalars set = {.are_changed = false};
     enum tandem_status status = stream_check(stream);
     if (status == TANDEM_OK)
         status = check_live(prepared);
     if (status == TANDEM_OK && prepared->base.device != stream->device)
         status = prepared_other_device();
-    if (status == TANDEM_OK)
+    if (status == TANDEM_OK && (scalars != NULL || scalar_count != 0))
         status = prepared_call_set_scalars(&set, prepared->base.call, scalars,
                                            scalar_count);
     if (status == TANDEM_OK)
