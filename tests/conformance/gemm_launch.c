@@ -121,6 +121,11 @@ enum tandem_status gemm_launch_as_operator(const struct tandem_backend *api,
     if (status == TANDEM_OK)
         status = tensors_launch(api, device, stream, &op, inputs, count,
                                 &output, 1, 64);
+    /* A call that is rejected changes nothing. */
+    if (is_separate && status != TANDEM_OK && residual.buffer != NULL)
+        api->copy(stream, gemm->c.buffer, gemm->c.byte_offset, residual.buffer,
+                  gemm->c.byte_offset,
+                  c_end(gemm, c_dtype) - gemm->c.byte_offset);
     if (is_separate)
         api->free(residual.buffer);
     return status;

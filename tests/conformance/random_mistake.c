@@ -303,8 +303,8 @@ static const struct {
 } mistakes[] = {
     {mistake_inputs, NOT_GEMM, "another number of inputs"},
     {mistake_outputs, NOT_GEMM, "another number of outputs"},
-    {mistake_int_count, ANY_CALL, "too few integer attributes"},
-    {mistake_float_count, ANY_CALL, "too few float attributes"},
+    {mistake_int_count, NOT_GEMM, "too few integer attributes"},
+    {mistake_float_count, NOT_GEMM, "too few float attributes"},
     {mistake_struct_size, ANY_CALL, "struct_size too small"},
     {mistake_attribute, ANY_CALL, "an attribute out of range"},
     {mistake_attribute, ANY_CALL, "an attribute out of range"},

@@ -128,6 +128,7 @@ void bandwidth_run(struct bench *bench)
     if (!bench_resident_op(bench, &work))
         return;
     views_make(bench->row, &work.c);
+    resident_op_update(&work);
     comparison.work_amount = work.c.bytes;
     comparison.upper_bound = copy_baseline_name(bench);
     if (check_resident_op(bench, &work)) {

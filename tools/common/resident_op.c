@@ -28,6 +28,13 @@ enum tandem_status resident_op_prepare(struct resident_op *work)
                                &work->prepared);
 }
 
+void resident_op_update(struct resident_op *work)
+{
+    work->session->backend->prepared_release(work->prepared);
+    work->prepared = NULL;
+    operands_describe(work);
+}
+
 enum tandem_status resident_op_query_ready(struct resident_op *work)
 {
     enum tandem_status status = resident_op_prepare(work);

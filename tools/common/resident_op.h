@@ -44,6 +44,8 @@ enum tandem_status resident_op_describe(struct resident_op *work,
  * compile, then TANDEM_OK or the error of the compilation. */
 enum tandem_status resident_op_prepare(struct resident_op *work);
 enum tandem_status resident_op_query_ready(struct resident_op *work);
+/* Applies changes of work->c that were made after resident_op_begin. */
+void resident_op_update(struct resident_op *work);
 /* [blocks] Waits for the session's stream, then frees the buffers. */
 void resident_op_destroy(struct resident_op *work);
 enum tandem_status resident_op_launch(struct resident_op *work);
