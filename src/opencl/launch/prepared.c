@@ -334,12 +334,13 @@ static void info_fill(const struct tandem_prepared *prepared,
     struct_size_fill(out, &info, sizeof(info));
 }
 
-enum tandem_status prepared_create(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
-    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
-    uint32_t flags, struct tandem_prepared_info *out_info,
-    struct tandem_prepared **out_prepared)
+/* Implements op_prepare.  Starts to compile if `starts` is true. */
+static enum tandem_status
+create(struct tandem_device *device, const struct tandem_op *op,
+       const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+       const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+       uint32_t flags, struct tandem_prepared_info *out_info,
+       struct tandem_prepared **out_prepared, bool starts)
 {
     const bool query = (flags & TANDEM_PREPARE_QUERY) != 0;
     if (out_prepared != NULL)
@@ -356,7 +357,7 @@ enum tandem_status prepared_create(
                                   output_count, &prepared->base.call);
     if (status == TANDEM_OK)
         status = plan_renew(prepared, NULL);
-    if (status == TANDEM_OK)
+    if (status == TANDEM_OK && starts)
         status = prepared_start(prepared, flags);
     if (status == TANDEM_OK && out_info != NULL)
         info_fill(prepared, out_info);
@@ -365,6 +366,17 @@ enum tandem_status prepared_create(
     else
         prepared_free(prepared);
     return status;
+}
+
+enum tandem_status prepared_create(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared)
+{
+    return create(device, op, inputs, input_count, outputs, output_count, flags,
+                  out_info, out_prepared, true);
 }
 
 /* ---- prepared_launch ---- */
@@ -527,5 +539,18 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
 
 /* ---- the entry gemm ---- */
 
-const struct gemm_call_functions gemm_functions = {
-    prepared_create, prepared_launch, prepared_release};
+/* The launch follows at once and builds what it needs, so nothing is built in
+ * the background: the launch would wait for it. */
+static enum tandem_status gemm_create(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared)
+{
+    return create(device, op, inputs, input_count, outputs, output_count, flags,
+                  out_info, out_prepared, false);
+}
+
+const struct gemm_call_functions gemm_functions = {gemm_create, prepared_launch,
+                                                   prepared_release};
