@@ -56,8 +56,8 @@ static void elementwise_run(struct tandem_stream *stream)
     const struct tandem_op relu = {.struct_size = sizeof(relu),
                                    .id = TANDEM_OP_RELU};
 
-    need(backend->alloc(device, sizeof(x), &a.buffer), "alloc");
-    need(backend->alloc(device, sizeof(y), &b.buffer), "alloc");
+    need(backend->alloc(device, TANDEM_BYTES(sizeof(x)), &a.buffer), "alloc");
+    need(backend->alloc(device, TANDEM_BYTES(sizeof(y)), &b.buffer), "alloc");
     need(backend->upload(stream, a.buffer, 0, x, sizeof(x), 0), "upload");
     need(backend->launch(stream, &add, pair, 2, &result, 1), "launch add");
     need(backend->launch(stream, &relu, &result, 1, &result, 1),
@@ -82,9 +82,12 @@ static void gemm_run(struct tandem_stream *stream)
                                .alpha = 1.0,
                                .a.ld = 2, .b.ld = 2, .c.ld = 2};
 
-    need(backend->alloc(device, sizeof(a), &gemm.a.buffer), "alloc");
-    need(backend->alloc(device, sizeof(b), &gemm.b.buffer), "alloc");
-    need(backend->alloc(device, sizeof(c), &gemm.c.buffer), "alloc");
+    need(backend->alloc(device, TANDEM_BYTES(sizeof(a)), &gemm.a.buffer),
+         "alloc");
+    need(backend->alloc(device, TANDEM_BYTES(sizeof(b)), &gemm.b.buffer),
+         "alloc");
+    need(backend->alloc(device, TANDEM_BYTES(sizeof(c)), &gemm.c.buffer),
+         "alloc");
     need(backend->upload(stream, gemm.a.buffer, 0, a, sizeof(a), 0), "upload");
     need(backend->upload(stream, gemm.b.buffer, 0, b, sizeof(b), 0), "upload");
     need(backend->gemm(stream, &gemm), "gemm");

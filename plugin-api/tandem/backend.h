@@ -364,6 +364,29 @@ enum tandem_stream_flags {
     TANDEM_STREAM_PROFILING = 1u << 0 /* enables event_elapsed_ns; slower */
 };
 
+/* What a buffer is used for. Only a hint: every buffer can be used in any way.
+ */
+enum tandem_alloc_usage {
+    TANDEM_ALLOC_ANY = 0,
+    TANDEM_ALLOC_CONSTANT = 1, /* rarely written, for example weights */
+    TANDEM_ALLOC_TEMPORARY = 2 /* freed soon */
+};
+
+struct tandem_alloc_options {
+    size_t struct_size;
+    uint64_t bytes; /* 0 is allowed */
+    uint32_t usage; /* enum tandem_alloc_usage */
+    /* The address of the buffer on the device is a multiple of this power of
+     * two. 0 means 64, the least alignment of every buffer. */
+    uint32_t alignment;
+};
+
+/* A pointer to the options of a buffer of `n` bytes, for C only. It is valid in
+ * the block that contains it. */
+#define TANDEM_BYTES(n)                                                        \
+    (&(const struct tandem_alloc_options){                                     \
+        .struct_size = sizeof(struct tandem_alloc_options), .bytes = (n)})
+
 /* Callback for memory that the caller passed to a plugin. It means that the
  * device's work with the memory has ended, and that neither the plugin nor its
  * driver uses the memory any more. It is called exactly once, in any thread: in
@@ -401,6 +424,8 @@ typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
 #define TANDEM_OP_MIN_SIZE_1_0 TANDEM_SIZE_THROUGH(struct tandem_op, gemm)
 #define TANDEM_GEMM_MIN_SIZE_1_0 \
     TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_parameter)
+#define TANDEM_ALLOC_OPTIONS_MIN_SIZE_1_0                                      \
+    TANDEM_SIZE_THROUGH(struct tandem_alloc_options, alignment)
 #define TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0 \
     TANDEM_SIZE_THROUGH(struct tandem_open_options, log_user)
 
@@ -483,11 +508,13 @@ struct tandem_backend {
                                tandem_tuning_result_fn sink, void *user);
 
     /* -- memory -- */
-    /* Required. Allocates at least bytes bytes (0 is allowed), aligned to at
-     * least 64, with undefined content. The caller frees the buffer. If memory
-     * runs out, trims the pool of freed memory and retries once. Returns
-     * TANDEM_NOT_READY if the device stays busy beyond a time limit. */
-    enum tandem_status (*alloc)(struct tandem_device *device, uint64_t bytes,
+    /* Required. Allocates a buffer of options->bytes bytes with undefined
+     * content. The caller frees the buffer. If memory runs out, trims the pool
+     * of freed memory and retries once. Returns TANDEM_UNSUPPORTED for an
+     * alignment above 64 that the plugin does not offer, and TANDEM_NOT_READY
+     * if the device stays busy beyond a time limit. */
+    enum tandem_status (*alloc)(struct tandem_device *device,
+                                const struct tandem_alloc_options *options,
                                 struct tandem_buffer **out_buffer);
     /* Required. Frees a buffer and returns at once, even if work that uses the
      * buffer is incomplete. The memory belongs to the last stream that used it.

@@ -75,6 +75,39 @@ enum tandem_status open_options_check(const struct tandem_open_options *options)
     return TANDEM_OK;
 }
 
+enum tandem_status
+alloc_options_check(const struct tandem_alloc_options *options)
+{
+    enum tandem_status status;
+
+    if (options == NULL)
+        return argument_error("alloc: options is NULL");
+    status =
+        input_struct_check("alloc: options", "tandem_alloc_options", options,
+                           sizeof(*options), TANDEM_ALLOC_OPTIONS_MIN_SIZE_1_0);
+    if (status != TANDEM_OK)
+        return status;
+    if (options->usage > TANDEM_ALLOC_TEMPORARY)
+        return last_error_set(
+            TANDEM_UNSUPPORTED, "alloc: usage is %u; expected 0 to %u",
+            (unsigned)options->usage, (unsigned)TANDEM_ALLOC_TEMPORARY);
+    if ((options->alignment & (options->alignment - 1)) != 0)
+        return argument_error("alloc: the alignment of %u bytes is no power "
+                              "of two",
+                              (unsigned)options->alignment);
+    return TANDEM_OK;
+}
+
+enum tandem_status
+alloc_alignment_unsupported(const struct tandem_alloc_options *options,
+                            uint32_t most)
+{
+    return last_error_set(TANDEM_UNSUPPORTED,
+                          "alloc: an alignment of %u bytes is unsupported; "
+                          "expected at most %u",
+                          (unsigned)options->alignment, (unsigned)most);
+}
+
 enum tandem_status check_flags(const char *what, uint32_t flags, uint32_t known)
 {
     if ((flags & ~known) == 0)

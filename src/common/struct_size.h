@@ -36,6 +36,17 @@ enum tandem_status out_struct_check(const char *what, const char *type,
 enum tandem_status
 open_options_check(const struct tandem_open_options *options);
 
+/* Checks the options of alloc: their size, and that usage and alignment are
+ * known. Otherwise sets the last error and returns its status. */
+enum tandem_status
+alloc_options_check(const struct tandem_alloc_options *options);
+
+/* Sets the last error of an alignment above `most`, that of the plugin, and
+ * returns TANDEM_UNSUPPORTED. */
+enum tandem_status
+alloc_alignment_unsupported(const struct tandem_alloc_options *options,
+                            uint32_t most);
+
 /* Copies *from into *out, truncated to out's struct_size, which the caller set
  * and struct_size_check accepted. from_bytes is sizeof *from. Keeps out's
  * struct_size and its bytes beyond from_bytes. */

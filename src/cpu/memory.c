@@ -112,13 +112,15 @@ static void *block_take(struct memory *memory, uint64_t bytes)
     return block;
 }
 
-/* Assigns a cached or new block to the buffer and counts the allocation.
+/* Assigns a cached or new block of at least `bytes` bytes to the buffer and
+ * counts the allocation.
  * Returns false if memory is exhausted.  The caller holds the device's mutex.
  */
-static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
+static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer,
+                        uint64_t bytes)
 {
     struct tandem_memory_stats *stats = &memory->stats;
-    uint32_t number = size_class(buffer->bytes);
+    uint32_t number = size_class(bytes);
     uint64_t block_bytes = class_bytes(number);
     struct free_block *block = memory->free[number];
     if (block != NULL) {
@@ -129,7 +131,7 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
         if (block == NULL) {
             /* If the class size is too large, try the size of the buffer. */
             number = MEMORY_CLASSES;
-            block_bytes = block_align(buffer->bytes);
+            block_bytes = block_align(bytes);
             block = block_take(memory, block_bytes);
         }
         if (block == NULL)
@@ -147,8 +149,9 @@ static bool buffer_fill(struct memory *memory, struct tandem_buffer *buffer)
     return true;
 }
 
-enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
-                                struct tandem_buffer **out_buffer)
+static enum tandem_status alloc_aligned(struct tandem_device *device,
+                                        uint64_t bytes, uint32_t alignment,
+                                        struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
         return argument_error("alloc: out_buffer is NULL");
@@ -167,7 +170,11 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     buffer->owned.device = device;
     buffer->bytes = bytes;
     pthread_mutex_lock(&device->mutex);
-    bool filled = buffer_fill(&device->memory, buffer);
+    /* Blocks of a page or more begin at a page. */
+    bool filled = buffer_fill(
+        &device->memory, buffer,
+        alignment > BLOCK_ALIGNMENT && bytes < PAGE_ALIGNMENT ? PAGE_ALIGNMENT
+                                                              : bytes);
     if (filled)
         owned_link(&device->buffers, &buffer->owned);
     struct tandem_memory_stats stats = device->memory.stats;
@@ -183,6 +190,31 @@ enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
     }
     *out_buffer = buffer;
     return TANDEM_OK;
+}
+
+enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
+                                struct tandem_buffer **out_buffer)
+{
+    return alloc_aligned(device, bytes, BLOCK_ALIGNMENT, out_buffer);
+}
+
+enum tandem_status
+memory_alloc_options(struct tandem_device *device,
+                     const struct tandem_alloc_options *options,
+                     struct tandem_buffer **out_buffer)
+{
+    if (out_buffer == NULL)
+        return argument_error("alloc: out_buffer is NULL");
+    *out_buffer = NULL;
+    enum tandem_status status = device_check(device);
+    if (status == TANDEM_OK)
+        status = alloc_options_check(options);
+    if (status != TANDEM_OK)
+        return status;
+    if (options->alignment > PAGE_ALIGNMENT)
+        return alloc_alignment_unsupported(options, PAGE_ALIGNMENT);
+    return alloc_aligned(device, options->bytes, options->alignment,
+                         out_buffer);
 }
 
 /* Adds the buffer's block to the cache.  Frees a block that has no size class.

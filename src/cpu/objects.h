@@ -93,6 +93,10 @@ void owned_unlink(struct owned **list, struct owned *object);
 
 /* ---- memory.c ----------------------------------------------------------- */
 
+enum tandem_status
+memory_alloc_options(struct tandem_device *device,
+                     const struct tandem_alloc_options *options,
+                     struct tandem_buffer **out_buffer);
 enum tandem_status memory_alloc(struct tandem_device *device, uint64_t bytes,
                                 struct tandem_buffer **out_buffer);
 void memory_free(struct tandem_buffer *buffer);

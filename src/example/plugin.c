@@ -202,9 +202,13 @@ static enum tandem_status memory_stats(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-static enum tandem_status buffer_alloc(struct tandem_device *device,
-                                       uint64_t bytes,
-                                       struct tandem_buffer **out_buffer)
+/* Alignment of every buffer, in bytes. */
+#define ALIGNMENT 64u
+
+static enum tandem_status
+buffer_alloc(struct tandem_device *device,
+             const struct tandem_alloc_options *options,
+             struct tandem_buffer **out_buffer)
 {
     void *memory = NULL;
     if (out_buffer == NULL)
@@ -212,15 +216,20 @@ static enum tandem_status buffer_alloc(struct tandem_device *device,
     *out_buffer = NULL;
     struct object *owner;
     enum tandem_status status = object_use(device, DEVICE, &owner);
+    if (status == TANDEM_OK)
+        status = alloc_options_check(options);
     if (status != TANDEM_OK)
         return status;
+    if (options->alignment > ALIGNMENT)
+        return alloc_alignment_unsupported(options, ALIGNMENT);
+    const uint64_t bytes = options->bytes;
     pthread_mutex_lock(&mutex);
     struct tandem_memory_stats *stats = &owner->stats;
     uint64_t cap = stats->limit_bytes != 0 ? stats->limit_bytes : MEMORY_BYTES;
     uint64_t room = cap - stats->allocated_bytes;
     pthread_mutex_unlock(&mutex);
     if (bytes > room ||
-        posix_memalign(&memory, 64, bytes == 0 ? 1 : (size_t)bytes) != 0)
+        posix_memalign(&memory, ALIGNMENT, bytes == 0 ? 1 : (size_t)bytes) != 0)
         return memory_error("alloc: no room for %llu bytes",
                             (unsigned long long)bytes);
     struct object *buffer = object_new(owner, BUFFER);

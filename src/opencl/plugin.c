@@ -80,16 +80,29 @@ static enum tandem_status entry_tune(struct tandem_device *device,
 
 /* ---- memory ---- */
 
-static enum tandem_status entry_alloc(struct tandem_device *device,
-                                      uint64_t bytes,
-                                      struct tandem_buffer **out_buffer)
+/* Alignment of every buffer, in bytes. */
+#define LEAST_ALIGNMENT 64u
+
+static enum tandem_status
+entry_alloc(struct tandem_device *device,
+            const struct tandem_alloc_options *options,
+            struct tandem_buffer **out_buffer)
 {
     if (out_buffer == NULL)
         return argument_error("alloc: out_buffer is NULL");
     *out_buffer = NULL;
     enum tandem_status status = device_check(device);
-    return status == TANDEM_OK ? buffer_create(device, bytes, false, out_buffer)
-                               : status;
+    if (status == TANDEM_OK)
+        status = alloc_options_check(options);
+    if (status != TANDEM_OK)
+        return status;
+    /* A buffer is a memory object, so it has the driver's alignment. */
+    uint32_t most = options->alignment > LEAST_ALIGNMENT
+                        ? device_base_alignment(device->hardware)
+                        : LEAST_ALIGNMENT;
+    if (options->alignment > most)
+        return alloc_alignment_unsupported(options, most);
+    return buffer_create(device, options->bytes, false, out_buffer);
 }
 
 static void entry_free(struct tandem_buffer *buffer)

@@ -98,6 +98,13 @@ FIELD(tandem_open_options, values, 24, 16, 16)
 FIELD(tandem_open_options, log, 32, 20, 20)
 FIELD(tandem_open_options, log_user, 40, 24, 24)
 
+SIZE(tandem_alloc_options, 24, 20, 24)
+ALIGNMENT(tandem_alloc_options, 8, 4, 8)
+FIELD(tandem_alloc_options, struct_size, 0, 0, 0)
+FIELD(tandem_alloc_options, bytes, 8, 4, 8)
+FIELD(tandem_alloc_options, usage, 16, 12, 16)
+FIELD(tandem_alloc_options, alignment, 20, 16, 20)
+
 SIZE(tandem_memory_stats, 80, 76, 80)
 ALIGNMENT(tandem_memory_stats, 8, 4, 8)
 FIELD(tandem_memory_stats, struct_size, 0, 0, 0)
@@ -265,8 +272,9 @@ ENTRY(open, enum tandem_status (*)(uint32_t, const struct tandem_open_options *,
 ENTRY(close, void (*)(struct tandem_device *))
 ENTRY(tune, enum tandem_status (*)(struct tandem_device *, uint64_t,
       tandem_tuning_result_fn, void *))
-ENTRY(alloc, enum tandem_status (*)(struct tandem_device *, uint64_t, struct
-      tandem_buffer **))
+ENTRY(alloc, enum tandem_status (*)(struct tandem_device *,
+                                    const struct tandem_alloc_options *,
+                                    struct tandem_buffer **))
 ENTRY(free, void (*)(struct tandem_buffer *))
 ENTRY(upload, enum tandem_status (*)(struct tandem_stream *, struct
       tandem_buffer *, uint64_t, const void *, uint64_t, uint32_t))
@@ -387,6 +395,9 @@ VALUE(TANDEM_LOG_ERROR, 1u)
 VALUE(TANDEM_LOG_WARNING, 2u)
 VALUE(TANDEM_LOG_INFO, 3u)
 VALUE(TANDEM_LOG_DEBUG, 4u)
+VALUE(TANDEM_ALLOC_ANY, 0u)
+VALUE(TANDEM_ALLOC_CONSTANT, 1u)
+VALUE(TANDEM_ALLOC_TEMPORARY, 2u)
 VALUE(TANDEM_TRANSFER_ASYNC, 1u)
 VALUE(TANDEM_MAP_READ, 1u)
 VALUE(TANDEM_MAP_WRITE, 2u)

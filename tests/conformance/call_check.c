@@ -135,11 +135,11 @@ static bool buffers_upload(struct outcome *outcome, struct arguments *arguments,
 
         if (!owns_storage(call, i) || (run > 0 && !storage_is_written(call, i)))
             continue;
-        if (run == 0 &&
-            failed(outcome,
-                   api->alloc(outcome->plugin->device, operand->bytes,
-                              &arguments->buffers[i]),
-                   "alloc"))
+        if (run == 0 && failed(outcome,
+                               api->alloc(outcome->plugin->device,
+                                          TANDEM_BYTES(operand->bytes),
+                                          &arguments->buffers[i]),
+                               "alloc"))
             return false;
         if (poisoned && i >= call->inputs && !call->output_is_read)
             memset(operand->image, poison[run], operand->bytes);

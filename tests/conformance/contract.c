@@ -54,7 +54,7 @@ struct vector *vector_new(struct suite *suite, struct tandem_device *device,
     vectors = vector;
     if (stream == NULL)
         stream = suite->stream;
-    if (CALL_OK(alloc, vector->device, bytes, &vector->buffer) &&
+    if (CALL_OK(alloc, vector->device, TANDEM_BYTES(bytes), &vector->buffer) &&
         CALL_OK(upload, stream, vector->buffer, 0, vector->values, bytes, 0))
         return vector;
     return NULL;
@@ -242,9 +242,11 @@ bool pair_open(struct suite *suite, struct device_pair *pair)
         return false;
     pair->other_stream = stream_new(suite, pair->other, 0);
     if (pair->other_stream == NULL ||
-        !CALL_OK(alloc, pair->other, PAIR_BYTES, &pair->other_buffer) ||
-        !CALL_OK(alloc, suite->device, PAIR_BYTES, &pair->freed) ||
-        !CALL_OK(alloc, suite->device, PAIR_BYTES, &pair->buffer))
+        !CALL_OK(alloc, pair->other, TANDEM_BYTES(PAIR_BYTES),
+                 &pair->other_buffer) ||
+        !CALL_OK(alloc, suite->device, TANDEM_BYTES(PAIR_BYTES),
+                 &pair->freed) ||
+        !CALL_OK(alloc, suite->device, TANDEM_BYTES(PAIR_BYTES), &pair->buffer))
         return false;
     api->free(pair->freed);
     return CALL_OK(upload, suite->stream, pair->buffer, 0, pair->contents,

@@ -177,7 +177,7 @@ static void case_last_error(struct suite *suite)
     char message[64];
     pthread_t thread;
 
-    (void)suite->api.alloc(suite->device, 16, NULL);
+    (void)suite->api.alloc(suite->device, TANDEM_BYTES(16), NULL);
     snprintf(message, sizeof(message), "%s", suite->api.last_error());
     EXPECT(suite, message[0] != '\0');
     if (pthread_create(&thread, NULL, thread_main, &other) != 0) {

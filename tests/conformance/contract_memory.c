@@ -23,7 +23,8 @@ static void case_alloc(struct suite *suite)
 
         memset(written, (int)(i + 1), sizeof(written));
         if (!expect(suite,
-                    suite->api.alloc(suite->device, sizes[i], &buffers[i]),
+                    suite->api.alloc(suite->device, TANDEM_BYTES(sizes[i]),
+                                     &buffers[i]),
                     TANDEM_OK, "alloc of %" PRIu64 " bytes", sizes[i]))
             continue;
         CALL_OK(upload, suite->stream, buffers[i], sizes[i] - bytes, written,
@@ -51,12 +52,14 @@ static void case_too_much(struct suite *suite)
 
     for (uint32_t i = 0; i < COUNT_OF(sizes); i++) {
         buffer = (struct tandem_buffer *)(void *)suite;
-        expect_error(suite, suite->api.alloc(suite->device, sizes[i], &buffer),
-                     TANDEM_OUT_OF_MEMORY,
-                     i == 0 ? "alloc of 4 EiB" : "alloc of 2^64 - 1 bytes");
+        expect_error(
+            suite,
+            suite->api.alloc(suite->device, TANDEM_BYTES(sizes[i]), &buffer),
+            TANDEM_OUT_OF_MEMORY,
+            i == 0 ? "alloc of 4 EiB" : "alloc of 2^64 - 1 bytes");
         EXPECT(suite, buffer == NULL);
     }
-    if (CALL_OK(alloc, suite->device, 4096, &buffer))
+    if (CALL_OK(alloc, suite->device, TANDEM_BYTES(4096), &buffer))
         suite->api.free(buffer);
 }
 
@@ -66,7 +69,7 @@ static void case_stats(struct suite *suite)
     struct tandem_buffer *buffer;
 
     before = stats_read(suite, NULL);
-    if (CALL_OK(alloc, suite->device, 3u * MIB, &buffer)) {
+    if (CALL_OK(alloc, suite->device, TANDEM_BYTES(3u * MIB), &buffer)) {
         during = stats_read(suite, NULL);
         EXPECT(suite,
                during.allocated_bytes >= before.allocated_bytes + 3u * MIB);
@@ -84,6 +87,57 @@ static void case_stats(struct suite *suite)
         EXPECT(suite, after.buffer_count == before.buffer_count);
         EXPECT(suite, after.peak_bytes >= during.peak_bytes);
     }
+}
+
+/* Allocates with an alignment.  If the buffer can be mapped, and the device
+ * computes in host memory, checks its address. */
+static void aligned_alloc_check(struct suite *suite, uint64_t bytes,
+                                uint32_t alignment)
+{
+    const struct tandem_alloc_options options = {.struct_size = sizeof(options),
+                                                 .bytes = bytes,
+                                                 .usage = alignment % 3,
+                                                 .alignment = alignment};
+    struct tandem_buffer *buffer = NULL;
+    void *memory = NULL;
+    enum tandem_status status =
+        suite->api.alloc(suite->device, &options, &buffer);
+
+    if (status == TANDEM_UNSUPPORTED && alignment > 64)
+        return;
+    if (!expect(suite, status, TANDEM_OK, "alloc, aligned to %u", alignment))
+        return;
+    if (suite_has_capability(suite, TANDEM_CAP_ZERO_COPY_IMPORT) &&
+        suite->api.map != NULL && bytes > 0 &&
+        CALL_OK(map, suite->stream, buffer, 0, bytes, TANDEM_MAP_READ,
+                SUITE_TIMEOUT_NS, &memory)) {
+        EXPECT(suite, alignment == 0 || (uintptr_t)memory % alignment == 0);
+        CALL_OK(unmap, suite->stream, buffer, memory);
+    }
+    suite->api.free(buffer);
+}
+
+static void case_alloc_options(struct suite *suite)
+{
+    struct tandem_alloc_options options = {.bytes = 64};
+    struct tandem_buffer *buffer = NULL;
+
+    for (uint64_t bytes = 0; bytes < 20000; bytes = 3 * bytes + 1)
+        for (uint32_t alignment = 1; alignment <= 65536; alignment *= 2)
+            aligned_alloc_check(suite, bytes, alignment);
+    aligned_alloc_check(suite, 64, 0);
+    expect_error(suite, suite->api.alloc(suite->device, NULL, &buffer),
+                 TANDEM_INVALID_ARGUMENT, "alloc without options");
+    expect_error(suite, suite->api.alloc(suite->device, &options, &buffer),
+                 TANDEM_INVALID_ARGUMENT, "a struct_size of 0");
+    options.struct_size = TANDEM_ALLOC_OPTIONS_MIN_SIZE_1_0 - 1;
+    expect_error(suite, suite->api.alloc(suite->device, &options, &buffer),
+                 TANDEM_INVALID_ARGUMENT, "a struct_size that is too small");
+    options.struct_size = sizeof(options);
+    options.alignment = 48;
+    expect_error(suite, suite->api.alloc(suite->device, &options, &buffer),
+                 TANDEM_INVALID_ARGUMENT, "an alignment of 48");
+    EXPECT(suite, buffer == NULL);
 }
 
 static bool work_once(struct suite *suite)
@@ -141,11 +195,12 @@ static void case_cap(struct suite *suite)
         return;
     }
     EXPECT(suite, stats.limit_bytes == 16u * MIB);
-    expect(suite, suite->api.alloc(device, 17u * MIB, &more),
+    expect(suite, suite->api.alloc(device, TANDEM_BYTES(17u * MIB), &more),
            TANDEM_OUT_OF_MEMORY, "alloc of 17 MiB under a cap of 16");
     EXPECT(suite, more == NULL);
     while (count < 8 && status == TANDEM_OK) {
-        status = suite->api.alloc(device, 3u * MIB, &buffers[count]);
+        status =
+            suite->api.alloc(device, TANDEM_BYTES(3u * MIB), &buffers[count]);
         count += status == TANDEM_OK;
     }
     expect(suite, status, TANDEM_OUT_OF_MEMORY,
@@ -156,7 +211,7 @@ static void case_cap(struct suite *suite)
     while (count > 0)
         suite->api.free(buffers[--count]);
     /* The device must release cached blocks for another size. */
-    if (CALL_OK(alloc, device, 12u * MIB, &more))
+    if (CALL_OK(alloc, device, TANDEM_BYTES(12u * MIB), &more))
         suite->api.free(more);
 }
 
@@ -169,7 +224,8 @@ static void case_trim(struct suite *suite)
     if (!HAS_FUNCTION(trim))
         return;
     kept = vector_new(suite, NULL, NULL, 5000, 1.0f, 2.0f);
-    if (kept == NULL || !CALL_OK(alloc, suite->device, 2u * MIB, &buffer))
+    if (kept == NULL ||
+        !CALL_OK(alloc, suite->device, TANDEM_BYTES(2u * MIB), &buffer))
         return;
     suite->api.free(buffer);
     stream_finish(suite, NULL);
@@ -195,7 +251,7 @@ static void case_host_alloc(struct suite *suite)
             continue;
         EXPECT(suite, ((uintptr_t)memory & 4095u) == 0);
         memset(memory, 0x3c, bytes);
-        CALL_OK(alloc, suite->device, bytes, &buffer);
+        CALL_OK(alloc, suite->device, TANDEM_BYTES(bytes), &buffer);
         CALL_OK(upload, suite->stream, buffer, 0, memory, bytes,
                 TANDEM_TRANSFER_ASYNC);
         stream_finish(suite, NULL);
@@ -441,6 +497,7 @@ void contract_memory(struct suite *suite)
         {"buffers of many sizes are apart", case_alloc, false},
         {"too much is out of memory, nothing more", case_too_much, false},
         {"statistics count what is held", case_stats, false},
+        {"usage and alignment of a buffer", case_alloc_options, false},
         {"nothing grows over many operations", case_growth, true},
         {"memory_limit_bytes is kept", case_cap, false},
         {"trim empties the cache, not more", case_trim, false},

@@ -241,7 +241,7 @@ worker_chain(struct worker *worker, struct tandem_stream *stream, float *values)
     uint64_t bytes = 1009 * sizeof(float);
     enum tandem_status status;
 
-    status = api->alloc(worker->suite->device, bytes, &a.buffer);
+    status = api->alloc(worker->suite->device, TANDEM_BYTES(bytes), &a.buffer);
     for (int i = 0; i < 1009; i++)
         values[i] = worker->first;
     if (status == TANDEM_OK)

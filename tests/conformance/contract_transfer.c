@@ -33,7 +33,7 @@ static bool bench_new(struct suite *suite, struct bench *bench)
     bench->model = must_allocate(MOST);
     bench->scratch = must_allocate(MOST);
     bytes_fill(bench->model, MOST, 0);
-    return CALL_OK(alloc, suite->device, MOST, &bench->buffer) &&
+    return CALL_OK(alloc, suite->device, TANDEM_BYTES(MOST), &bench->buffer) &&
            CALL_OK(upload, suite->stream, bench->buffer, 0, bench->model, MOST,
                    0);
 }

@@ -50,7 +50,8 @@ static enum tandem_status residual_separate(const struct tandem_backend *api,
     const uint32_t nan = 0xffffffff;
     const uint64_t from = gemm->c.byte_offset,
                    end = c_end(gemm, residual->dtype);
-    enum tandem_status status = api->alloc(device, end, &residual->buffer);
+    enum tandem_status status =
+        api->alloc(device, TANDEM_BYTES(end), &residual->buffer);
 
     if (status == TANDEM_OK)
         status = api->copy(stream, residual->buffer, from, gemm->c.buffer, from,

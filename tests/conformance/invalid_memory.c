@@ -59,9 +59,9 @@ static void invalid_create(struct suite *suite, const struct device_pair *pair)
     struct tandem_event *event = NULL;
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
 
-    EXPECT_INVALID(api->alloc(NULL, 4, &buffer));
+    EXPECT_INVALID(api->alloc(NULL, TANDEM_BYTES(4), &buffer));
     EXPECT(suite, buffer == NULL);
-    EXPECT_INVALID(api->alloc(suite->device, 4, NULL));
+    EXPECT_INVALID(api->alloc(suite->device, TANDEM_BYTES(4), NULL));
     EXPECT_INVALID(api->stream_create(NULL, 0, &stream));
     EXPECT(suite, stream == NULL);
     EXPECT_INVALID(api->stream_create(suite->device, 0, NULL));

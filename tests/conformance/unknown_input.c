@@ -235,7 +235,8 @@ static void operators_unknown_run(struct suite *suite)
         if (op_table[i].id == TANDEM_OP_GEMM ||
             !case_begin(suite, GROUP, "%s", op_table[i].name))
             continue;
-        if (CALL_OK(alloc, suite->device, MISTAKE_BYTES, &p.call.buffer))
+        if (CALL_OK(alloc, suite->device, TANDEM_BYTES(MISTAKE_BYTES),
+                    &p.call.buffer))
             operator_run(suite, &op_table[i], &p);
         suite->api.free(p.call.buffer);
         contract_case_end(suite);
@@ -313,7 +314,8 @@ static void gemm_unknown_run(struct suite *suite)
     unknown_call_reset(&p, op_find(TANDEM_OP_GEMM));
     p.op.op.gemm = &product.gemm;
     p.call.in_count = p.call.out_count = 0;
-    if (CALL_OK(alloc, suite->device, MISTAKE_BYTES, &plain.buffer)) {
+    if (CALL_OK(alloc, suite->device, TANDEM_BYTES(MISTAKE_BYTES),
+                &plain.buffer)) {
         mistaken_gemm_reset(&plain);
         product.gemm = plain.gemm;
         status = supports(suite, &p);
@@ -338,7 +340,7 @@ static void flags_run(struct suite *suite)
     struct tandem_stream *made;
     void *memory;
 
-    if (!CALL_OK(alloc, suite->device, 1, &buffer))
+    if (!CALL_OK(alloc, suite->device, TANDEM_BYTES(1), &buffer))
         return;
     for (uint32_t i = 0; i < ALL_FLAGS; i++) {
         const uint32_t flag = 1u << i;
@@ -395,6 +397,43 @@ static void prepare_run(struct suite *suite)
         }
 }
 
+/* Fails the case unless alloc returns the status, and a buffer on success. */
+static void alloc_expect(struct suite *suite,
+                         const struct tandem_alloc_options *options,
+                         enum tandem_status want, const char *what)
+{
+    struct tandem_buffer *buffer = NULL;
+    enum tandem_status status =
+        suite->api.alloc(suite->device, options, &buffer);
+
+    if (want == TANDEM_OK)
+        expect(suite, status, want, "%s", what);
+    else
+        expect_error(suite, status, want, what);
+    EXPECT(suite, (buffer != NULL) == (status == TANDEM_OK));
+    suite->api.free(buffer);
+}
+
+static void alloc_run(struct suite *suite)
+{
+    struct long_alloc {
+        struct tandem_alloc_options options;
+        unsigned char tail[TAIL_BYTES];
+    } p = {.options = {.struct_size = sizeof(p)}};
+
+    alloc_expect(suite, &p.options, TANDEM_OK, "options that are 0");
+    p.options.bytes = 64;
+    for (uint32_t i = 0; i < TAIL_BYTES; i++) {
+        p.tail[i] = 1;
+        alloc_expect(suite, &p.options, TANDEM_UNSUPPORTED, "an unknown byte");
+        p.tail[i] = 0;
+    }
+    for (uint32_t i = 2; i < ALL_FLAGS; i++) {
+        p.options.usage = (1u << i) - 1;
+        alloc_expect(suite, &p.options, TANDEM_UNSUPPORTED, "an unknown usage");
+    }
+}
+
 static void open_run(struct suite *suite)
 {
     struct long_options p = {.options = {.struct_size = sizeof(p.options)}};
@@ -430,6 +469,7 @@ void unknown_input_run(struct suite *suite)
     static const struct contract_case cases[] = {
         {"flags of transfers, map and stream_create", flags_run, false},
         {"flags and reserved members of op_prepare", prepare_run, false},
+        {"options of alloc", alloc_run, false},
         {"options of open", open_run, false},
         {"options of open that are 0", default_options_run, false},
     };

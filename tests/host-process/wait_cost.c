@@ -114,7 +114,8 @@ static void buffers_make(struct bench *bench, uint64_t elements)
     for (int i = 0; i < 3; i++) {
         bench->table->free(bench->buffers[i]);
         ok(bench,
-           bench->table->alloc(bench->device, elements * sizeof(float),
+           bench->table->alloc(bench->device,
+                               TANDEM_BYTES(elements * sizeof(float)),
                                &bench->buffers[i]),
            "alloc");
         ok(bench,

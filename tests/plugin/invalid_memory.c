@@ -64,8 +64,8 @@ static void objects(const struct bench *bench, struct messages *messages)
     struct tandem_event *event, *other_device_object;
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
 
-    EXPECT_INVALID(alloc, NULL, 4, &buffer);
-    EXPECT_INVALID(alloc, d, 4, NULL);
+    EXPECT_INVALID(alloc, NULL, TANDEM_BYTES(4), &buffer);
+    EXPECT_INVALID(alloc, d, TANDEM_BYTES(4), NULL);
     EXPECT_INVALID(stream_create, NULL, 0, &stream);
     EXPECT_INVALID(stream_create, d, 0, NULL);
     EXPECT_INVALID(event_record, NULL, &event);

@@ -72,10 +72,12 @@ void bench_open(struct bench *bench, uint32_t plugin)
     OK(bench, api->open(0, NULL, &bench->other));
     OK(bench, api->stream_create(bench->device, 0, &bench->stream));
     OK(bench, api->stream_create(bench->other, 0, &bench->other_stream));
-    OK(bench, api->alloc(bench->device, BENCH_BYTES, &bench->buffer));
     OK(bench,
-       api->alloc(bench->other, BENCH_BYTES, &bench->other_device_object));
-    OK(bench, api->alloc(bench->device, BENCH_BYTES, &bench->freed));
+       api->alloc(bench->device, TANDEM_BYTES(BENCH_BYTES), &bench->buffer));
+    OK(bench, api->alloc(bench->other, TANDEM_BYTES(BENCH_BYTES),
+                         &bench->other_device_object));
+    OK(bench,
+       api->alloc(bench->device, TANDEM_BYTES(BENCH_BYTES), &bench->freed));
     api->free(bench->freed);
 }
 

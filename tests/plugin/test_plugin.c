@@ -32,7 +32,7 @@ PLUGIN_TEST(the_memory_limit_is_kept)
     ck_assert_int_eq(api->open(0, &options, &device), TANDEM_OK);
     ck_assert_int_eq(api->memory_stats(device, &stats), TANDEM_OK);
     ck_assert_uint_eq(stats.limit_bytes, 16 * MIB);
-    ck_assert_int_eq(api->alloc(device, 17 * MIB, &buffer),
+    ck_assert_int_eq(api->alloc(device, TANDEM_BYTES(17 * MIB), &buffer),
                      TANDEM_OUT_OF_MEMORY);
     api->close(device);
 }
@@ -126,7 +126,8 @@ static struct tandem_buffer *zeros_new(const struct bench *bench)
     struct tandem_buffer *buffer;
 
     OK(bench,
-       bench->api->alloc(bench->device, ELEMENTS * sizeof(float), &buffer));
+       bench->api->alloc(bench->device, TANDEM_BYTES(ELEMENTS * sizeof(float)),
+                         &buffer));
     OK(bench, bench->api->fill(bench->stream, buffer, 0,
                                ELEMENTS * sizeof(float), &zero, 1));
     OK(bench, bench->api->stream_synchronize(bench->stream, TIMEOUT_NS));

@@ -287,8 +287,8 @@ static bool plugin_memory(const struct work *work,
     float got[N];
     void *memory = NULL;
 
-    DO(PLUGIN(table->alloc(device, sizeof got, &buffers[0])));
-    DO(PLUGIN(table->alloc(device, 1 << 20, &buffers[1])));
+    DO(PLUGIN(table->alloc(device, TANDEM_BYTES(sizeof got), &buffers[0])));
+    DO(PLUGIN(table->alloc(device, TANDEM_BYTES(1 << 20), &buffers[1])));
     /* If a plugin has no host_alloc, the host library substitutes its own. */
     DO(TRY_WITH_MESSAGE(table->host_alloc(device, 4096, &memory), "no room"));
     table->host_free(device, memory);

@@ -140,7 +140,7 @@ bool buffer_new(struct workload *work, uint64_t bytes,
                 struct tandem_buffer **out_buffer)
 {
     const enum tandem_status status =
-        work->api->alloc(work->device, bytes, out_buffer);
+        work->api->alloc(work->device, TANDEM_BYTES(bytes), out_buffer);
 
     if (status != TANDEM_OK && *out_buffer)
         record_violation(work, "alloc failed and gave a buffer");

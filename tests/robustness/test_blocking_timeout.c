@@ -173,7 +173,8 @@ TEST(close_leaves_work_that_never_completes)
     clock_set_real_speed(true);
     workload_close(&work);
     clock_set_real_speed(false);
-    RETURNS(TANDEM_INVALID_ARGUMENT, plug.api->alloc(work.device, 64, &buffer));
+    RETURNS(TANDEM_INVALID_ARGUMENT,
+            plug.api->alloc(work.device, TANDEM_BYTES(64), &buffer));
     plug.release();
     device_new(SHORT);
     OK(launch_wait(TANDEM_OP_NEG, ramp_new()));

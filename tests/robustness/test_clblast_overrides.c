@@ -58,7 +58,7 @@ static struct tandem_buffer *buffer_of(const float *values)
 {
     struct tandem_buffer *buffer;
 
-    OK(plug.api->alloc(device, BYTES, &buffer));
+    OK(plug.api->alloc(device, TANDEM_BYTES(BYTES), &buffer));
     OK(plug.api->upload(stream, buffer, 0, values, BYTES, 0));
     return buffer;
 }

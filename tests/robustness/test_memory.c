@@ -44,7 +44,7 @@ LOOP_TEST(refused_memory_is_not_counted, CASES_IN(refusals))
     script(refusals[_i], "clCreateBuffer", NULL, OUT_OF_MEMORY);
     for (int i = 0; i < 20; i++) {
         const enum tandem_status status =
-            plug.api->alloc(work.device, sizes[i % 5], &buffer);
+            plug.api->alloc(work.device, TANDEM_BYTES(sizes[i % 5]), &buffer);
 
         if (status == TANDEM_OK)
             plug.api->free(buffer);
@@ -56,7 +56,7 @@ LOOP_TEST(refused_memory_is_not_counted, CASES_IN(refusals))
     plug.script_set(NULL);
     OK(plug.api->trim(work.device, 0));
     ck_assert_uint_eq(stats().cached_bytes, 0);
-    OK(plug.api->alloc(work.device, 14 * MIB, &buffer));
+    OK(plug.api->alloc(work.device, TANDEM_BYTES(14 * MIB), &buffer));
     plug.api->free(buffer);
     ck_assert_uint_eq(stats().allocated_bytes, 0);
 }
@@ -67,15 +67,15 @@ TEST(memory_over_the_limit_is_not_counted)
     struct tandem_buffer *kept, *buffer;
 
     device_new("memory_limit_bytes", "4194304");
-    OK(plug.api->alloc(work.device, 2 * MIB, &kept));
+    OK(plug.api->alloc(work.device, TANDEM_BYTES(2 * MIB), &kept));
     for (int i = 0; i < 5; i++) {
         RETURNS(TANDEM_OUT_OF_MEMORY,
-                plug.api->alloc(work.device, 3 * MIB, &buffer));
+                plug.api->alloc(work.device, TANDEM_BYTES(3 * MIB), &buffer));
         ck_assert_ptr_null(buffer);
         ck_assert_uint_eq(stats().allocated_bytes, 2 * MIB);
     }
     plug.api->free(kept);
-    OK(plug.api->alloc(work.device, 3 * MIB, &buffer));
+    OK(plug.api->alloc(work.device, TANDEM_BYTES(3 * MIB), &buffer));
     plug.api->free(buffer);
 }
 
@@ -101,12 +101,13 @@ TEST(the_largest_allocation_is_named)
     snprintf(most, sizeof most, "%" PRIu64 " bytes (CL_DEVICE_MAX_MEM",
              info.max_alloc_bytes);
     RETURNS(TANDEM_OUT_OF_MEMORY,
-            plug.api->alloc(work.device, info.max_alloc_bytes + 1, &buffer));
+            plug.api->alloc(work.device, TANDEM_BYTES(info.max_alloc_bytes + 1),
+                            &buffer));
     expect_message(asked);
     expect_message(most);
     expect_no_message("free buffers");
-    if (plug.api->alloc(work.device, info.max_alloc_bytes, &buffer) ==
-        TANDEM_OK) {
+    if (plug.api->alloc(work.device, TANDEM_BYTES(info.max_alloc_bytes),
+                        &buffer) == TANDEM_OK) {
         plug.api->free(buffer);
         OK(plug.api->trim(work.device, 0));
     } else { /* A machine with less memory than the driver reports. */
@@ -122,7 +123,8 @@ TEST(missing_host_memory_is_no_reason_to_free_buffers)
 
     device_new(NULL, NULL);
     script(LAYER_FAULT_CALL, "clCreateBuffer", NULL, OUT_OF_HOST_MEMORY);
-    RETURNS(TANDEM_OUT_OF_MEMORY, plug.api->alloc(work.device, MIB, &buffer));
+    RETURNS(TANDEM_OUT_OF_MEMORY,
+            plug.api->alloc(work.device, TANDEM_BYTES(MIB), &buffer));
     expect_message("the host has too little memory");
     expect_no_message("free buffers");
     plug.script_set(NULL);

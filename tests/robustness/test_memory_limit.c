@@ -106,7 +106,7 @@ TEST(test_memory_limit_trims)
         const uint64_t bytes = 200000 + 1000 * (uint64_t)round;
 
         for (int i = 0; i < 4; i++)
-            OK(table->alloc(handle, bytes, &buffers[i]));
+            OK(table->alloc(handle, TANDEM_BYTES(bytes), &buffers[i]));
         for (int i = 0; i < 4; i++)
             table->free(buffers[i]);
     }

@@ -45,7 +45,7 @@ static void script_once(enum layer_fault fault, const char *function,
 
 static enum tandem_status alloc(uint64_t bytes, struct tandem_buffer **out)
 {
-    return plug.api->alloc(work.device, bytes, out);
+    return plug.api->alloc(work.device, TANDEM_BYTES(bytes), out);
 }
 
 static enum tandem_status upload_some(struct tandem_buffer *buffer,

@@ -191,7 +191,7 @@ TEST(test_uploads_wait_for_nothing)
     context = opencl_new(&device);
     OK(tandem_device_backend(context, device, &table, &handle));
     OK(table->stream_create(handle, 0, &stream));
-    OK(table->alloc(handle, 2 * CHUNK, &buffer));
+    OK(table->alloc(handle, TANDEM_BYTES(2 * CHUNK), &buffer));
     upload_sizes(table, stream, buffer, bytes);
     launch_some(table, stream, buffer); /* The first launch compiles. */
     for (int i = 0; i < 20; i++) {

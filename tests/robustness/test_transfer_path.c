@@ -124,7 +124,8 @@ static void *mover_run(void *argument)
     mover->passed =
         memory &&
         plug.api->stream_create(work.device, 0, &stream) == TANDEM_OK &&
-        plug.api->alloc(work.device, MAX_BYTES, &own) == TANDEM_OK;
+        plug.api->alloc(work.device, TANDEM_BYTES(MAX_BYTES), &own) ==
+            TANDEM_OK;
     for (unsigned round = 0; round < 8 && mover->passed; round++) {
         const unsigned seed = mover->seed + round;
         const size_t bytes = MAX_BYTES - round;

@@ -50,7 +50,8 @@ static enum tandem_status memory_create(struct sim_device *device,
     memory = calloc(1, sizeof *memory);
     if (!memory)
         return memory_error("alloc: no memory");
-    status = inner_backend()->alloc(device->inner, bytes, &memory->inner);
+    status = inner_backend()->alloc(device->inner, TANDEM_BYTES(bytes),
+                                    &memory->inner);
     if (status != TANDEM_OK) {
         free(memory);
         return inner_failed(status);
@@ -64,13 +65,15 @@ static enum tandem_status memory_create(struct sim_device *device,
     return TANDEM_OK;
 }
 
-enum tandem_status buffer_alloc(struct tandem_device *handle, uint64_t bytes,
+enum tandem_status buffer_alloc(struct tandem_device *handle,
+                                const struct tandem_alloc_options *options,
                                 struct tandem_buffer **out_buffer)
 {
     struct sim_device *device;
     struct sim_buffer *buffer;
     struct tandem_memory_stats *stats;
     enum tandem_status status;
+    uint64_t bytes;
 
     if (!out_buffer)
         return argument_error("alloc: out_buffer is NULL");
@@ -78,6 +81,12 @@ enum tandem_status buffer_alloc(struct tandem_device *handle, uint64_t bytes,
     status = device_lock(handle, &device);
     if (status != TANDEM_OK)
         return status;
+    status = alloc_options_check(options);
+    if (status == TANDEM_OK && options->alignment > 64)
+        status = alloc_alignment_unsupported(options, 64);
+    if (status != TANDEM_OK)
+        return device_unlock(device, status);
+    bytes = options->bytes;
     if (bytes > UINT64_C(1) << 40)
         return device_unlock(
             device, memory_error("alloc: %llu bytes are more than the device "

@@ -135,9 +135,9 @@ static enum tandem_status buffers_open(struct gemm_case *p)
     for (int i = 0; i < OPERANDS && status == TANDEM_OK; i++) {
         uint64_t count = gemm_case_elements(p, operands[i]);
 
-        status = session->backend->alloc(session->device,
-                                         count * TANDEM_DTYPE_BYTES(p->dtype),
-                                         &p->buffers[i]);
+        status = session->backend->alloc(
+            session->device, TANDEM_BYTES(count * TANDEM_DTYPE_BYTES(p->dtype)),
+            &p->buffers[i]);
         if (status == TANDEM_OK && values[i] != NULL)
             status = operand_upload(p, p->buffers[i], values[i], count);
     }

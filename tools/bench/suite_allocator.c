@@ -11,8 +11,8 @@ static bool plugin_allocate(void *argument)
     struct device_session *session = argument;
     struct tandem_buffer *buffer;
 
-    if (session->backend->alloc(session->device, ALLOC_BYTES, &buffer) !=
-        TANDEM_OK)
+    if (session->backend->alloc(session->device, TANDEM_BYTES(ALLOC_BYTES),
+                                &buffer) != TANDEM_OK)
         return false;
     session->backend->free(buffer);
     return true;

@@ -106,8 +106,9 @@ static enum tandem_status measure_alloc(struct calibration_run *calibration)
 
         for (int i = 0; i < ALLOCS; i++) {
             struct tandem_buffer *buffer;
-            enum tandem_status status = backend->alloc(
-                calibration->session.device, ALLOC_BYTES, &buffer);
+            enum tandem_status status =
+                backend->alloc(calibration->session.device,
+                               TANDEM_BYTES(ALLOC_BYTES), &buffer);
 
             if (status != TANDEM_OK)
                 return status;

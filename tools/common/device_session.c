@@ -89,7 +89,7 @@ enum tandem_status device_session_buffer(struct device_session *session,
         return TANDEM_OUT_OF_MEMORY;
     for (uint64_t i = 0; limit > 0 && i <= known / sizeof *integers; i++)
         integers[i] = (int32_t)(seed_next(&state) % (uint64_t)limit);
-    status = session->backend->alloc(session->device, bytes, out);
+    status = session->backend->alloc(session->device, TANDEM_BYTES(bytes), out);
     if (status == TANDEM_OK && bytes > 0)
         status = session->backend->upload(
             session->stream, *out, 0,

@@ -238,7 +238,8 @@ enum tandem_status storage_allocate_buffer(struct storage *storage,
         status = device->vtable->import_host(
             device->handle, storage->host, storage->bytes, NULL, NULL, buffer);
     } else {
-        status = device->vtable->alloc(device->handle, storage->bytes, buffer);
+        status = device->vtable->alloc(device->handle,
+                                       TANDEM_BYTES(storage->bytes), buffer);
     }
     if (status == TANDEM_OK)
         return TANDEM_OK;

@@ -45,6 +45,8 @@ struct platform_device *opencl_device_get(uint32_t index);
  * query. The caller must hold the mutex of device_enumeration.c. */
 bool device_info_query(struct platform_device *out, cl_platform_id platform,
                        cl_device_id id, cl_int *out_code);
+/* Returns the alignment of memory objects, in bytes. */
+uint32_t device_base_alignment(const struct platform_device *hardware);
 /* Returns the bytes of device memory that no process uses, or 0 if the driver
  * does not tell. */
 uint64_t device_free_bytes(const struct platform_device *hardware);

@@ -280,6 +280,14 @@ bool device_info_query(struct platform_device *out, cl_platform_id platform,
     return query.code == CL_SUCCESS;
 }
 
+uint32_t device_base_alignment(const struct platform_device *hardware)
+{
+    cl_uint bits = 0;
+    clGetDeviceInfo(hardware->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(bits),
+                    &bits, NULL);
+    return bits / 8;
+}
+
 uint64_t device_free_bytes(const struct platform_device *hardware)
 {
     size_t kib[2] = {0}; /* free memory, and the largest free block */

@@ -483,7 +483,7 @@ TEST(test_fallbacks_fill_the_table)
     memset(memory, 1, 100);
     table->host_free(device, memory);
     OK(table->stream_create(device, 0, &stream));
-    OK(table->alloc(device, 64, &buffer));
+    OK(table->alloc(device, TANDEM_BYTES(64), &buffer));
     ck_assert_int_eq(table->map(stream, buffer, 0, 64, TANDEM_MAP_READ,
                                 TANDEM_TIMEOUT_INFINITE, &memory),
                      TANDEM_UNSUPPORTED);

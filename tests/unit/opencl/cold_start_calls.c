@@ -73,7 +73,8 @@ static bool buffer_make(struct cold_process *run, uint64_t bytes,
     }
     struct tandem_buffer **buffer = &run->buffers[run->count];
     bool made =
-        !call_failed(run, backend->alloc(run->device, whole, buffer),
+        !call_failed(run,
+                     backend->alloc(run->device, TANDEM_BYTES(whole), buffer),
                      "alloc") &&
         !call_failed(run,
                      backend->upload(run->stream, *buffer, 0, host, whole, 0),

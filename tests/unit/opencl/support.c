@@ -92,7 +92,7 @@ struct tandem_buffer *buffer_new(uint64_t bytes)
 {
     struct tandem_buffer *out;
 
-    OK(backend->alloc(device, bytes, &out));
+    OK(backend->alloc(device, TANDEM_BYTES(bytes), &out));
     return out;
 }
 

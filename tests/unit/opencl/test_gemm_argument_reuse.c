@@ -162,7 +162,7 @@ static void numbers_make(float *out, int salt, struct tandem_buffer **buffer)
 {
     for (int i = 0; i < FLOATS; i++)
         out[i] = (float)((i * 7 + i / 31 + salt) % 9 - 4);
-    OK(backend->alloc(device, sizeof(c), buffer));
+    OK(backend->alloc(device, TANDEM_BYTES(sizeof(c)), buffer));
     buffer_write(*buffer, out, sizeof(c));
 }
 

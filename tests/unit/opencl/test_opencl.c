@@ -28,7 +28,8 @@ TEST(fork_is_reported)
     struct tandem_buffer *buffer;
     pid_t child = fork();
     if (child == 0) {
-        enum tandem_status status = backend->alloc(device, 64, &buffer);
+        enum tandem_status status =
+            backend->alloc(device, TANDEM_BYTES(64), &buffer);
         backend->close(device); /* close does nothing and does not hang. */
         _exit(status == TANDEM_DEVICE_LOST ? 0 : 1);
     }
@@ -60,7 +61,7 @@ TEST(memory_limit_is_kept)
     struct tandem_buffer *first, *second;
     device_open_with("memory_limit_bytes", "1048576");
     first = buffer_new(600000);
-    ck_assert_int_eq(backend->alloc(device, 600000, &second),
+    ck_assert_int_eq(backend->alloc(device, TANDEM_BYTES(600000), &second),
                      TANDEM_OUT_OF_MEMORY);
     ck_assert_ptr_null(second);
     backend->free(first);
@@ -487,13 +488,14 @@ static bool timing_operands_are_small(void)
     struct tandem_memory_stats after = before;
     struct tandem_buffer *buffer = NULL;
     static float numbers[BYTES / sizeof(float)];
-    bool small = backend->stream_create(device, 0, &stream) == TANDEM_OK &&
-                 backend->memory_stats(device, &before) == TANDEM_OK &&
-                 backend->alloc(device, BYTES, &buffer) == TANDEM_OK &&
-                 backend->memory_stats(device, &after) == TANDEM_OK &&
-                 after.driver_alloc_count == before.driver_alloc_count &&
-                 backend->download(stream, buffer, 0, numbers, BYTES, 0,
-                                   TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
+    bool small =
+        backend->stream_create(device, 0, &stream) == TANDEM_OK &&
+        backend->memory_stats(device, &before) == TANDEM_OK &&
+        backend->alloc(device, TANDEM_BYTES(BYTES), &buffer) == TANDEM_OK &&
+        backend->memory_stats(device, &after) == TANDEM_OK &&
+        after.driver_alloc_count == before.driver_alloc_count &&
+        backend->download(stream, buffer, 0, numbers, BYTES, 0,
+                          TANDEM_TIMEOUT_INFINITE) == TANDEM_OK;
     for (size_t i = 0; i < BYTES / sizeof(float) && small; i++)
         small = fabsf(numbers[i]) <= 1;
     return small;

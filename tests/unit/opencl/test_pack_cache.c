@@ -290,7 +290,7 @@ TEST(entries_are_evicted_for_allocations)
         more[i] = buffer_new(512);
     struct tandem_memory_stats stats = memory_stats();
     ck_assert_uint_le(stats.allocated_bytes + stats.cached_bytes, 5120);
-    ck_assert_int_eq(backend->alloc(device, 512, &more[0]),
+    ck_assert_int_eq(backend->alloc(device, TANDEM_BYTES(512), &more[0]),
                      TANDEM_OUT_OF_MEMORY);
     backend->free(more[4]);
     gemms_check(0, "with room for a temporary");
