@@ -355,6 +355,20 @@ LOOP_TEST(test_missing_optional_entry, CASES_IN(optional))
     expect_accepted(script);
 }
 
+/* The table of a plugin that was built with an older header ends before the
+ * entries that were appended later. */
+TEST(test_older_table)
+{
+    for (size_t size = offsetof(struct tandem_backend, event_elapsed_ns);
+         size <= sizeof(struct tandem_backend); size += sizeof(void *)) {
+        char script[64];
+
+        snprintf(script, sizeof script, "size=%zu", size);
+        expect_accepted(script);
+    }
+}
+
+/* The table of a newer plugin is larger than the host's. */
 TEST(test_newer_minor_version)
 {
     expect_accepted("good");
