@@ -56,6 +56,33 @@ PLUGIN_TEST(the_cpu_has_free_memory)
     plugin->api->close(device);
 }
 
+/* The CPU plugin offers alignments up to a page.  It maps its own memory. */
+PLUGIN_TEST(cpu_buffers_are_aligned)
+{
+    struct bench bench;
+
+    bench_open(&bench, (uint32_t)_i);
+    for (uint32_t alignment = 1;
+         alignment <= 4096 && strcmp(bench.plugin->name, "cpu") == 0;
+         alignment *= 2)
+        for (uint64_t bytes = 1; bytes < 20000; bytes = 3 * bytes + 1) {
+            const struct tandem_alloc_options options = {
+                .struct_size = sizeof(options),
+                .bytes = bytes,
+                .alignment = alignment};
+            struct tandem_buffer *buffer;
+            void *memory;
+
+            OK(&bench, bench.api->alloc(bench.device, &options, &buffer));
+            OK(&bench, bench.api->map(bench.stream, buffer, 0, bytes,
+                                      TANDEM_MAP_READ, TIMEOUT_NS, &memory));
+            ck_assert_uint_eq((uintptr_t)memory % alignment, 0);
+            OK(&bench, bench.api->unmap(bench.stream, buffer, memory));
+            bench.api->free(buffer);
+        }
+    bench_close(&bench);
+}
+
 /* ---- transfers ---- */
 
 static void contents_check(const struct bench *bench,
