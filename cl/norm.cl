@@ -59,10 +59,6 @@ PARAMS_SIZE(norm_params, 888);
 
 /* If epsilon is at least this large, squares that underflow are negligible. */
 #define MIN_SAFE_EPSILON 0x1p-48f
-/* Multiplying a subnormal by at most MAX_SUBNORMAL_SCALE keeps its rounding
- * error tolerable. Normalized values >= MIN_EXACT have no such error. */
-#define MAX_SUBNORMAL_SCALE 16.0f
-#define MIN_EXACT 0x1p-100f
 
 /* Returns epsilon, scaled down if rescales > 0 or up if rescales < 0. A
  * positive epsilon stays positive, so equal elements do not lead to 0 / 0. */
@@ -76,44 +72,26 @@ static inline float epsilon_rescaled(float epsilon, int rescales)
                           : 0.0f;
 }
 
-/* Values that normalize each element x of a row: layer_norm computes
+/* The result for a normalized value h, or a vector of results. */
+#if RMS
+#define AFFINE_RESULT(h, scale, bias) ((h) * (scale))
+#else
+#define AFFINE_RESULT(h, scale, bias) fma(h, scale, bias)
+#endif
+
+/* Values that normalize each element x of a rescaled row: layer_norm computes
  * (x * unit - mean) * factor * 2^n, and rms_norm computes x * factor * 2^n. */
-struct norm_row {
+struct rescaled_row {
     float unit, mean, factor;
     int n;
 };
 
-/* Returns h * scale + bias. Sets *max_scale to max(*max_scale, |scale|). */
-static inline float affine_scalar(float h, float scale, float bias,
-                                  float *max_scale)
+static inline float rescaled_result(const struct rescaled_row *row, float x,
+                                    float scale, float bias)
 {
-    *max_scale = fmax(*max_scale, fabs(scale));
-    return RMS ? h * scale : fma(h, scale, bias);
-}
-static inline float4 affine_vec4(float4 h, float4 scale, float4 bias,
-                                 float *max_scale)
-{
-    float4 size = fabs(scale);
-    *max_scale =
-        fmax(fmax(fmax(size.s0, size.s1), fmax(size.s2, size.s3)), *max_scale);
-    return RMS ? h * scale : fma(h, scale, bias);
-}
-/* Returns true if the normalized x can be subnormal and `scale` amplifies the
- * rounding error of x too much. Must not be called for rescaled rows. */
-static inline bool affine_lost_precision(const struct norm_row *f, float x,
-                                         float scale)
-{
-    return fabs(scale) > MAX_SUBNORMAL_SCALE &&
-           fabs((x - f->mean) * f->factor) < MIN_EXACT;
-}
-static inline float affine_exact(const struct norm_row *f, float x, float scale,
-                                 float bias)
-{
-    float y = RMS ? x : x * f->unit - f->mean;
-    float h = multiply3_scaled(y, f->factor, 1.0f, f->n);
-    if (fabs(h) < MIN_EXACT)
-        return multiply3_scaled(y, f->factor, scale, f->n) + bias;
-    return RMS ? h * scale : fma(h, scale, bias);
+    float deviation = RMS ? x : x * row->unit - row->mean;
+    float h = multiply3_scaled(deviation, row->factor, 1.0f, row->n);
+    return AFFINE_RESULT(h, scale, bias);
 }
 
 /* ---- rows that are kept in registers ---- */
@@ -195,11 +173,11 @@ static inline long channel_of(index_t j, ulong extent, uint multiplier,
 #define BIAS_AT(b) bias[b]
 #endif
 #define RESULT_SCALAR(x, j)                                                    \
-    affine_scalar((x)*factor, SCALE(j), BIAS_SCALAR(j), &max_scale)
+    AFFINE_RESULT((x)*factor, SCALE(j), BIAS_SCALAR(j))
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 #define RESULT_VEC4(x, j)                                                      \
-    affine_vec4((x)*factor, AFFINE_VEC4(scale, scale_offset, SCALE, j),        \
-                BIAS_VEC4(j), &max_scale)
+    AFFINE_RESULT((x)*factor, AFFINE_VEC4(scale, scale_offset, SCALE, j),      \
+                  BIAS_VEC4(j))
 #endif
 /* ELEMENT(j) and TARGET(j) are element j of the input and the output row. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
@@ -236,7 +214,6 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     uint count = ROW_COUNT;
     STAGE_ROWS_IN
     float4 sums = (float4)(0.0f);
-    float max_scale = 0.0f;
     LOAD_ROW
 #if !RMS
     EACH(ADD)
@@ -252,63 +229,59 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     bool rescale = !isfinite(radicand) ||
                    (p.epsilon < MIN_SAFE_EPSILON && square < MIN_EXACT_SUM);
     bool any_rescale = rows_vote_any(inside && rescale, vote_word, at.lanes, 1);
-#if ROW_ACCESS != ROW_ACCESS_LOCAL_MEMORY
-    if (!any_rescale && max_scale <= MAX_SUBNORMAL_SCALE)
-        return;
-#endif
 #if RMS
     float mean = 0.0f;
 #endif
-    struct norm_row f = {1.0f, mean, factor, 0};
+    struct rescaled_row result = {1.0f, mean, factor, 0};
     if (any_rescale) {
         /* Second pass, with elements scaled by a power of two that keeps the
          * largest square in range. Infinity and NaN still reach the results.
          * Its stages reduce the magnitudes, the elements and the squares of
          * their deviations; rms_norm has no second stage. The code of the
          * stages exists once, because it rarely runs. */
-        struct norm_row rescaled = {1.0f, 0.0f, 0.0f, 0};
+        struct rescaled_row rescaled = {1.0f, 0.0f, 0.0f, 0};
         int unit_log2 = 0;
-        float own = 0.0f;
+        float total = 0.0f;
 #pragma unroll 1
         for (uint stage = 0; stage < 3; stage += 1 + RMS) {
-            own = 0.0f;
+            total = 0.0f;
             if (inside)
                 FOR_EACH_OWN(j) {
                     float y = ELEMENT(j) * rescaled.unit - rescaled.mean;
-                    own = stage == 0   ? fmax(own, fabs(y))
-                          : stage == 1 ? own + y
-                                       : own + y * y;
+                    total = stage == 0   ? fmax(total, fabs(y))
+                          : stage == 1 ? total + y
+                                       : total + y * y;
                 }
             rows_barrier(at.lanes, 1);
-            own = lanes_max_or_sum(own, squares, at.lanes, 1, stage == 0);
+            total = lanes_max_or_sum(total, squares, at.lanes, 1, stage == 0);
             if (stage == 0) {
                 int exponent = 0;
-                normalize_exponent(own, &exponent);
+                normalize_exponent(total, &exponent);
                 unit_log2 = clamp(-exponent, -126, 120);
                 rescaled.unit = power_of_two(unit_log2);
             } else if (stage == 1) {
-                rescaled.mean = own / (float)p.by.count;
+                rescaled.mean = total / (float)p.by.count;
             }
         }
-        own /= (float)p.by.count;
+        total /= (float)p.by.count;
         float epsilon =
             p.epsilon > 0.0f
                 ? fmax(p.epsilon * rescaled.unit * rescaled.unit, 0x1p-126f)
                 : 0.0f;
         /* An epsilon that overflows makes a finite sum negligible. */
-        bool only_epsilon = epsilon == INFINITY && isfinite(own);
-        rescaled.factor = 1.0f / sqrt(only_epsilon ? p.epsilon : own + epsilon);
+        bool only_epsilon = epsilon == INFINITY && isfinite(total);
+        rescaled.factor =
+            1.0f / sqrt(only_epsilon ? p.epsilon : total + epsilon);
         rescaled.n = (only_epsilon ? -unit_log2 : 0) + (RMS ? unit_log2 : 0);
         if (rescale)
-            f = rescaled;
-        /* Without a barrier here, PoCL 3.1 loses f. */
+            result = rescaled;
+        /* Without a barrier here, PoCL 3.1 loses `result`. */
         rows_barrier(at.lanes, 1);
     }
-    if (inside && (rescale || max_scale > MAX_SUBNORMAL_SCALE))
+    if (inside && rescale)
         FOR_EACH_OWN(j)
-            if (rescale || affine_lost_precision(&f, ELEMENT(j), SCALE(j)))
-                TARGET(j) =
-                    affine_exact(&f, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
+            TARGET(j) =
+                rescaled_result(&result, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
     STAGE_ROWS_OUT
 }
 #endif
@@ -488,7 +461,6 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     DECLARE_ROW
     DECLARE_GROUP
     float4 own = (float4)(0.0f);
-    float max_scale = 0.0f;
     if (inside)
         for (uint i = at.lane; i < p.by.splits; i += at.lanes) {
             float4 moments = partials[i * p.by.rows + at.row];
@@ -549,32 +521,26 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
         ADD_OFFSET(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
         ADD_OFFSET(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
         DECLARE_BIAS_OFFSET(ADD_OFFSET, b, j)
-        out[o] = affine_scalar((in[i] - own.y) * factor, scale[s], BIAS_AT(b),
-                               &max_scale);
+        out[o] = AFFINE_RESULT((in[i] - own.y) * factor, scale[s], BIAS_AT(b));
     }
 #endif
-    if (rescales == 0 && max_scale <= MAX_SUBNORMAL_SCALE)
+    if (rescales == 0)
         return;
-    struct norm_row f = {rescales == 0  ? 1.0f
-                         : rescales > 0 ? SCALE_DOWN
-                                        : SCALE_UP,
-                         own.y, factor, RMS ? -88 * rescales : 0};
+    /* The elements were scaled. Computes all results again. */
+    struct rescaled_row row_values = {rescales > 0 ? SCALE_DOWN : SCALE_UP,
+                                      own.y, factor,
+                                      RMS ? -SCALE_LOG2 * rescales : 0};
     for (j = first; j < end; j += NEXT_ELEMENT(j)) {
         if (j < 0)
             continue;
         long i = from, o = to, s = SCALE_BEGIN;
         ADD_OFFSET_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-        float x = in[i];
-        ADD_OFFSET_ROLLED(s, (index_t)j, p.affine, p.affine_rank,
-                          p.scale_steps);
-        float scale_value = scale[s];
-        if (rescales == 0 && !affine_lost_precision(&f, x, scale_value))
-            continue;
-        DECLARE_BIAS_OFFSET(ADD_OFFSET_ROLLED, b, j)
-        float shift = BIAS_AT(b);
         ADD_OFFSET_ROLLED(o, (index_t)j, p.reduced, p.reduced_rank,
                           p.out_steps);
-        out[o] = affine_exact(&f, x, scale_value, shift);
+        ADD_OFFSET_ROLLED(s, (index_t)j, p.affine, p.affine_rank,
+                          p.scale_steps);
+        DECLARE_BIAS_OFFSET(ADD_OFFSET_ROLLED, b, j)
+        out[o] = rescaled_result(&row_values, in[i], scale[s], BIAS_AT(b));
     }
 }
 #endif

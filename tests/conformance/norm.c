@@ -63,6 +63,12 @@ struct moments moments_of(const struct dense *in, int64_t begin, int64_t count,
     return row;
 }
 
+/* Returns the error if a plugin takes h as 0, which it may if |h| < 2^-100. */
+static double flushed_error(long double h, double scale)
+{
+    return h != 0 && fabsl(h) < 0x1p-100L ? (double)fabsl(h * scale) : 0.0;
+}
+
 void norm_element(const struct call *call, const struct dense *in,
                   const struct moments *row, int64_t i, int64_t within,
                   struct expected *out)
@@ -83,6 +89,7 @@ void norm_element(const struct call *call, const struct dense *in,
                                       (reference_flushed(x) +
                                        reference_flushed((double)row->mean)) /
                                       row->divisor);
+    out->tolerance[i] += flushed_error(h, scale);
     /* The rounding error of the mean decides between 0 / 0 and x / 0, and
      * between 0 and another h, which an infinite scale multiplies. */
     if ((row->divisor == 0 && row->magnitude > 0) ||
@@ -99,6 +106,21 @@ double norm_epsilon_draw(struct random *random)
     return random_once_in(random, 3)
                ? extremes[random_below(random, COUNT_OF(extremes))]
                : usual[random_below(random, COUNT_OF(usual))];
+}
+
+static void rms_element(const struct call *call, const struct dense *in,
+                        const struct moments *row, int64_t i, int64_t within,
+                        struct expected *out)
+{
+    double scale = dense_real(&in[1], within);
+    long double h = dense_real(in, i) / row->divisor;
+
+    out->real[i] = (double)(h * scale);
+    out->tolerance[i] =
+        call->row->tolerance * REFERENCE_2EPS * fabs(out->real[i]) +
+        flushed_error(h, scale);
+    if (isinf(flushed_error(h, scale)))
+        out->unspecified[i] = UNSPECIFIED;
 }
 
 static void reference(const struct call *call, const struct dense *in,
@@ -121,10 +143,7 @@ static void reference(const struct call *call, const struct dense *in,
                 norm_element(call, in, &row, i, i - begin, out);
                 continue;
             }
-            out->real[i] = (double)(dense_real(in, i) / row.divisor *
-                                    dense_real(&in[1], i - begin));
-            out->tolerance[i] =
-                call->row->tolerance * REFERENCE_2EPS * fabs(out->real[i]);
+            rms_element(call, in, &row, i, i - begin, out);
         }
     }
 }
