@@ -208,6 +208,7 @@ enum tandem_status prepared_call_create(
     uint32_t input_count, const struct tandem_operand_desc *const *outputs,
     uint32_t output_count, struct prepared_call **out_call)
 {
+    static const struct tandem_tensor_desc *const none[1] = {NULL};
     const struct operator_info *info;
     *out_call = NULL;
     enum tandem_status status = operator_check(op, &info);
@@ -218,7 +219,9 @@ enum tandem_status prepared_call_create(
         (inputs == NULL && input_count > 0) ||
         (outputs == NULL && output_count > 0))
         /* check_op says what is wrong with the counts and arrays. */
-        return check_op(op, NULL, input_count, NULL, output_count, NULL, NULL);
+        return check_op(op, inputs != NULL ? none : NULL, input_count,
+                        outputs != NULL ? none : NULL, output_count, NULL,
+                        NULL);
     for (uint32_t i = 0; i < input_count + output_count; i++) {
         const struct tandem_operand_desc *desc =
             i < input_count ? inputs[i] : outputs[i - input_count];

@@ -304,6 +304,20 @@ static enum tandem_status entry_prepare(
     return status == TANDEM_NOT_READY ? TANDEM_OK : status;
 }
 
+static enum tandem_status entry_op_prepare(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared)
+{
+    if ((flags & TANDEM_PREPARE_QUERY) == 0 &&
+        device_check(device) == TANDEM_OK)
+        import_prepare(device);
+    return prepared_create(device, op, inputs, input_count, outputs,
+                           output_count, flags, out_info, out_prepared);
+}
+
 static enum tandem_status kernel_ready(struct tandem_device *device,
                                        const struct launch_plan *plan,
                                        uint32_t step)
@@ -458,7 +472,7 @@ static const struct tandem_backend backend = {
     .event_destroy = event_destroy,
     .event_wait = event_wait,
     .event_elapsed_ns = entry_elapsed,
-    .op_prepare = prepared_create,
+    .op_prepare = entry_op_prepare,
     .prepared_wait = prepared_wait,
     .prepared_release = prepared_release,
     .prepared_launch = prepared_launch};

@@ -42,7 +42,7 @@ enum expected_status {
 struct call {
     const struct op_row *row;
     struct random *random; /* The source of shapes, strides and values. */
-    uint32_t flags; /* of struct tandem_op */
+    uint32_t flags;        /* of struct tandem_op */
     int64_t ints[TANDEM_MAX_ATTRIBUTES];
     double floats[TANDEM_MAX_ATTRIBUTES];
     uint32_t int_count, float_count;
@@ -69,7 +69,7 @@ struct call {
     uint32_t passed_inputs, passed_outputs; /* The counts that are passed. */
     uint32_t missing;        /* Mask of operands whose descriptor is NULL. */
     uint32_t without_buffer; /* Mask of operands whose buffer is NULL. */
-    /* Only launch detects the mistake; supports does not check buffers. */
+    /* Only launch detects the mistake; prepare knows no buffers. */
     bool only_launch_detects;
     size_t struct_size; /* The struct_size of the op. */
 };

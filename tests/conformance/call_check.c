@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes calls on plugins and checks the outcome: the statuses of supports and
+ * Makes calls on plugins and checks the outcome: the statuses of prepare and
  * launch, every byte of the buffers, and the values by the operator's metric;
  * see call.h. If a call runs twice, each run fills the outputs with another
  * byte, so that an element that is never written is wrong in one of them.
@@ -26,7 +26,7 @@ static const unsigned char poison[MAX_RUNS] = {0xa5, OPERAND_GAP};
 /* The statuses that a plugin returned for a call, and the bytes it wrote. */
 struct outcome {
     const struct suite *plugin;
-    enum tandem_status supports, launch;
+    enum tandem_status query, launch;
     char message[256]; /* The message of launch, if it failed. */
     char failure[256]; /* Another function that failed, or "". */
     uint32_t runs;     /* The runs that returned TANDEM_OK. */
@@ -37,6 +37,8 @@ struct outcome {
 /* The arguments of a call. */
 struct arguments {
     struct tandem_op op;
+    bool is_gemm;
+    bool is_operator; /* The GEMM can be launched as an operator, too. */
     struct tandem_gemm gemm;
     struct tandem_buffer *buffers[CALL_OPERANDS]; /* Indexed by storage. */
     struct tandem_tensor_desc descs[CALL_OPERANDS];
@@ -100,14 +102,19 @@ static void arguments_bind(struct arguments *arguments, const struct call *call)
                            .ints = call->int_count ? call->ints : NULL,
                            .floats = call->float_count ? call->floats : NULL};
     tensors_bind(arguments, call);
-    if (!call_is_gemm(call))
+    arguments->is_gemm = call_is_gemm(call);
+    if (!arguments->is_gemm)
         return;
-    arguments->gemm = call->gemm;
+    arguments->is_operator = call->expected_status == EXPECT_OK_IF_SUPPORTED ||
+                             call->only_launch_detects;
+    memset(&arguments->gemm, 0, sizeof(arguments->gemm));
+    memcpy(&arguments->gemm, &call->gemm,
+           call->gemm.struct_size < sizeof(call->gemm) ? call->gemm.struct_size
+                                                       : sizeof(call->gemm));
     arguments->gemm.a.buffer = arguments->descs[0].buffer;
     arguments->gemm.b.buffer = arguments->descs[1].buffer;
     arguments->gemm.bias = arguments->descs[2].buffer;
     arguments->gemm.c.buffer = arguments->descs[3].buffer;
-    arguments->op.gemm = &arguments->gemm;
 }
 
 /* ---- one plugin ---- */
@@ -152,45 +159,16 @@ static bool buffers_upload(struct outcome *outcome, struct arguments *arguments,
     return true;
 }
 
-static enum tandem_status supports_call(const struct suite *plugin,
-                                        const struct arguments *arguments)
+/* Returns the status of prepare, which knows no memory. */
+static enum tandem_status call_query(const struct suite *plugin,
+                                     const struct arguments *arguments)
 {
-    const bool gemm = arguments->op.gemm != NULL;
-
-    return plugin->api.supports(
-        plugin->device, &arguments->op, gemm ? NULL : arguments->ins,
-        gemm ? 0 : arguments->in_count, gemm ? NULL : arguments->outs,
-        gemm ? 0 : arguments->out_count);
-}
-
-static enum tandem_status launch_call(const struct suite *plugin,
-                                      const struct arguments *arguments)
-{
-    if (arguments->op.gemm != NULL)
-        return plugin->api.gemm(plugin->stream, arguments->op.gemm);
-    return plugin->api.launch(plugin->stream, &arguments->op, arguments->ins,
-                              arguments->in_count, arguments->outs,
-                              arguments->out_count);
-}
-
-/* ---- the call as a prepared operator ---- */
-
-/*
- * Makes a GEMM as an operator, or by gemm if its arguments are invalid or
- * cannot be expressed.
- */
-static enum tandem_status gemm_launch(const struct suite *plugin,
-                                      const struct arguments *arguments,
-                                      bool is_separate)
-{
-    const struct tandem_gemm *gemm = &arguments->gemm;
-
-    if (gemm->struct_size != sizeof(*gemm) ||
-        supports_call(plugin, arguments) != TANDEM_OK ||
-        (gemm->bias != NULL && gemm->bias_kind == TANDEM_BIAS_NONE))
-        return launch_call(plugin, arguments);
-    return gemm_launch_as_operator(&plugin->api, plugin->device, plugin->stream,
-                                   gemm, is_separate);
+    if (arguments->is_gemm)
+        return gemm_supported_as_operator(&plugin->api, plugin->device,
+                                          &arguments->gemm);
+    return tensors_supported(&plugin->api, plugin->device, &arguments->op,
+                             arguments->ins, arguments->in_count,
+                             arguments->outs, arguments->out_count);
 }
 
 static bool takes_scalars(const struct suite *plugin,
@@ -203,7 +181,7 @@ static bool takes_scalars(const struct suite *plugin,
             row->op_class == TANDEM_CLASS_COMPARE ||
             row->op_class == TANDEM_CLASS_TERNARY ||
             row->op_class == TANDEM_CLASS_OPTIMIZER) &&
-           supports_call(plugin, arguments) == TANDEM_OK;
+           call_query(plugin, arguments) == TANDEM_OK;
 }
 
 /* Prepares the call with other scalars, and passes the right ones to launch. */
@@ -244,28 +222,30 @@ static enum tandem_status launch_with_scalars(const struct suite *plugin,
 }
 
 /*
- * Makes the call by launch or as a prepared operator: the first and the second
- * of several runs, or in turn. Results can depend on the alignment, so that of
- * several runs is the same.
+ * Makes the call in one of several ways: the first and the second of several
+ * runs, or in turn. Results can depend on the alignment, so that of several
+ * runs is the same.
  */
 static enum tandem_status launch_in_turn(const struct suite *plugin,
                                          const struct arguments *arguments,
                                          uint32_t run, uint32_t runs)
 {
     static uint32_t calls;
-    static uint32_t all;
+    static uint32_t odd;
     const uint32_t turn = runs > 1 ? run : calls++;
 
-    if (turn % 2 == 0 || plugin->api.op_prepare == NULL)
-        return launch_call(plugin, arguments);
-    if (arguments->op.gemm != NULL)
-        return gemm_launch(plugin, arguments, turn % 4 == 1);
-    if (all++ % 2 == 0 && takes_scalars(plugin, arguments))
+    if (arguments->is_gemm)
+        return turn % 2 == 0 || !arguments->is_operator
+                   ? plugin->api.gemm(plugin->stream, &arguments->gemm)
+                   : gemm_launch_as_operator(&plugin->api, plugin->device,
+                                             plugin->stream, &arguments->gemm,
+                                             turn % 4 == 1);
+    if (turn % 2 == 1 && odd++ % 2 == 0 && takes_scalars(plugin, arguments))
         return launch_with_scalars(plugin, arguments);
     return tensors_launch(&plugin->api, plugin->device, plugin->stream,
                           &arguments->op, arguments->ins, arguments->in_count,
                           arguments->outs, arguments->out_count,
-                          turn % 4 == 1 ? 64 : 0);
+                          turn % 4 < 2 ? 64 : 0);
 }
 
 /* Downloads the buffers of outputs and, after the last run, of inputs. */
@@ -343,14 +323,16 @@ static void outcome_run(struct outcome *outcome, const struct suite *plugin,
             break;
         arguments_bind(&arguments, call);
         if (run == 0)
-            outcome->supports = supports_call(plugin, &arguments);
+            outcome->query = call_query(plugin, &arguments);
         status = launch_in_turn(plugin, &arguments, run, runs);
         if (status != TANDEM_OK)
             snprintf(outcome->message, sizeof(outcome->message), "%s",
                      plugin_message(plugin));
         if (run == 0)
             outcome->launch = status;
-        else
+        if (run == 0 && arguments.is_gemm && !arguments.is_operator)
+            outcome->query = status; /* the operator has other arguments */
+        if (run > 0)
             failed(outcome, status, "the second launch");
         if (!buffers_download(outcome, &arguments, call, run,
                               run + 1 == runs || status != TANDEM_OK))
@@ -603,13 +585,13 @@ static bool statuses_check(struct suite *suite, const struct call *call,
                outcome->message);
     else if (outcome->launch != TANDEM_OK && outcome->message[0] == '\0')
         report(suite, call, outcome, "launch failed without a message");
-    else if (outcome->supports != outcome->launch &&
+    else if (outcome->query != outcome->launch &&
              !(call->only_launch_detects &&
-               (outcome->supports == TANDEM_OK ||
-                (outcome->supports == TANDEM_UNSUPPORTED &&
+               (outcome->query == TANDEM_OK ||
+                (outcome->query == TANDEM_UNSUPPORTED &&
                  !must_be_supported(call, outcome)))))
-        report(suite, call, outcome, "supports: %s, but launch: %s (%s)",
-               status_text(outcome->supports), status_text(outcome->launch),
+        report(suite, call, outcome, "prepare: %s, but launch: %s (%s)",
+               status_text(outcome->query), status_text(outcome->launch),
                outcome->message);
     else
         return true;

@@ -2,6 +2,8 @@
 /* Functions that the contract cases share; see contract.h. */
 #include "contract.h"
 
+#include "../../tools/common/tensor_call.h"
+
 #include "operator_list.h"
 
 #include <stdlib.h>
@@ -176,8 +178,9 @@ enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
     struct tandem_op op = add_op(&value);
     enum tandem_status status;
 
-    status = suite->api.launch(stream == NULL ? suite->stream : stream, &op,
-                               ins, 2, outs, 1);
+    status = tensors_launch(
+        &suite->api, target->device != NULL ? target->device : suite->device,
+        stream == NULL ? suite->stream : stream, &op, ins, 2, outs, 1, 0);
     /* The caller may change all three as soon as launch has returned. */
     memset(&in, 0x5a, sizeof(in));
     memset(&out, 0x5a, sizeof(out));
@@ -186,18 +189,18 @@ enum tandem_status launch_add(struct suite *suite, struct tandem_stream *stream,
     return status;
 }
 
-/* Returns the result of supports for launch_add over this many elements. */
-static enum tandem_status add_supports(struct suite *suite,
-                                       struct tandem_device *device,
-                                       int64_t elements)
+/* Returns the status of a query for launch_add over this many elements. */
+static enum tandem_status
+add_query(struct suite *suite, struct tandem_device *device, int64_t elements)
 {
     struct tandem_tensor_desc desc = flat_desc(NULL, TANDEM_F32, elements);
     const struct tandem_tensor_desc *ins[] = {&desc, NULL}, *outs[] = {&desc};
     double value = 1.0;
     struct tandem_op op = add_op(&value);
 
-    return suite->api.supports(device == NULL ? suite->device : device, &op,
-                               ins, 2, outs, 1);
+    return tensors_supported(&suite->api,
+                             device == NULL ? suite->device : device, &op, ins,
+                             2, outs, 1);
 }
 
 bool require_add(struct suite *suite, struct tandem_device *device)
@@ -205,11 +208,12 @@ bool require_add(struct suite *suite, struct tandem_device *device)
     static const int64_t lengths[] = {1, 64, 777, 1000, 4096, 300000};
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        enum tandem_status status = add_supports(suite, device, lengths[i]);
+        enum tandem_status status = add_query(suite, device, lengths[i]);
 
         if (status == TANDEM_UNSUPPORTED)
             case_skip(suite, "needs the operator add, of any length");
-        else if (!expect(suite, status, TANDEM_OK, "supports(add, a scalar)"))
+        else if (!expect(suite, status, TANDEM_OK,
+                         "a query of add with a scalar"))
             return false;
         if (status != TANDEM_OK)
             return false;

@@ -5,6 +5,8 @@
  */
 #include "contract.h"
 
+#include "../../tools/common/tensor_call.h"
+
 #include "operator_list.h"
 
 #define GROUP "alias"
@@ -124,8 +126,9 @@ static void overlap_launch(struct suite *suite, const struct overlap *overlap,
         descs[i].buffer = all->buffer;
         pointers[i] = &descs[i];
     }
-    status = suite->api.launch(suite->stream, &op, pointers, row->inputs,
-                               pointers + row->inputs, row->outputs);
+    status =
+        tensors_launch(&suite->api, suite->device, suite->stream, &op, pointers,
+                       row->inputs, pointers + row->inputs, row->outputs, 0);
     if (status == TANDEM_UNSUPPORTED) {
         case_skip(suite, "%s: %s", row->name, plugin_message(suite));
     } else if (valid) {

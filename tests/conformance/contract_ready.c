@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contract cases: prepare and query_ready. */
+/* Contract cases: operators are ready some time after op_prepare. */
 #include "contract.h"
+
+#include "../../tools/common/tensor_call.h"
 
 #include "operator_list.h"
 
@@ -11,140 +13,143 @@
 #define POLLS 12000
 #define POLL_MS 10u
 
-/* A call for prepare and query_ready. Its descriptors have no buffers. */
-struct query_call {
+/* A call. Its descriptors have no buffers. */
+struct ready_call {
     struct tandem_op op;
     struct tandem_tensor_desc descs[2];
     const struct tandem_tensor_desc *ins[1], *outs[1];
     int64_t ints[2];
 };
 
-static void query_call_set(struct query_call *query_call, uint32_t id)
+static void call_set(struct ready_call *call, uint32_t id)
 {
-    *query_call = (struct query_call){.ints = {1, 1}};
-    query_call->descs[0] = flat_desc(NULL, TANDEM_F32, 777);
-    query_call->descs[1] = flat_desc(NULL, TANDEM_F32, 777);
-    query_call->op.struct_size = sizeof(query_call->op);
-    query_call->op.id = id;
+    *call = (struct ready_call){.ints = {1, 1}};
+    call->descs[0] = flat_desc(NULL, TANDEM_F32, 777);
+    call->descs[1] = flat_desc(NULL, TANDEM_F32, 777);
+    call->op.struct_size = sizeof(call->op);
+    call->op.id = id;
     if (id == TANDEM_OP_SUM) {
-        query_call->descs[1].shape[0] = 1;
-        query_call->op.int_count = 2;
+        call->descs[1].shape[0] = 1;
+        call->op.int_count = 2;
     } else if (id == TANDEM_OP_SOFTMAX) {
-        query_call->ints[0] = 0;
-        query_call->op.int_count = 1;
+        call->ints[0] = 0;
+        call->op.int_count = 1;
     }
-    query_call->op.ints =
-        query_call->op.int_count != 0 ? query_call->ints : NULL;
-    query_call->ins[0] = &query_call->descs[0];
-    query_call->outs[0] = &query_call->descs[1];
+    call->op.ints = call->op.int_count != 0 ? call->ints : NULL;
+    call->ins[0] = &call->descs[0];
+    call->outs[0] = &call->descs[1];
 }
 
-typedef enum tandem_status (*query_fn)(struct tandem_device *,
-                                       const struct tandem_op *,
-                                       const struct tandem_tensor_desc *const *,
-                                       uint32_t,
-                                       const struct tandem_tensor_desc *const *,
-                                       uint32_t);
-
-/* A GEMM has no operands. */
-static enum tandem_status query(struct tandem_device *device, query_fn function,
-                                const struct query_call *query_call)
+static enum tandem_status prepare(struct suite *suite,
+                                  struct tandem_device *device,
+                                  const struct ready_call *call,
+                                  struct tandem_prepared **out_prepared)
 {
-    if (query_call->op.gemm != NULL)
-        return function(device, &query_call->op, NULL, 0, NULL, 0);
-    return function(device, &query_call->op, query_call->ins, 1,
-                    query_call->outs, 1);
+    struct tensor_call tensors;
+
+    tensor_call_init(&tensors, call->ins, 1, call->outs, 1, 0);
+    return tensor_call_prepare(&tensors, &suite->api, device, &call->op, 0,
+                               out_prepared);
 }
 
-static bool poll_until_ready(struct suite *suite, struct tandem_device *device,
-                             const struct query_call *query_call)
+static bool poll_until_ready(struct suite *suite,
+                             struct tandem_prepared *prepared)
 {
     enum tandem_status status = TANDEM_NOT_READY;
 
     for (int i = 0; i < POLLS && status == TANDEM_NOT_READY; i++) {
-        status = query(device, suite->api.query_ready, query_call);
+        status = suite->api.prepared_wait(prepared, 0);
         if (status == TANDEM_NOT_READY)
             sleep_ms(POLL_MS);
     }
     return expect(suite, status, TANDEM_OK, "ready after prepare, polled");
 }
 
-/* Returns true if the plugin has prepare and query_ready; otherwise skips the
- * case. */
-static bool has_prepare(struct suite *suite)
-{
-    if (HAS_FUNCTION(prepare) && HAS_FUNCTION(query_ready))
-        return true;
-    EXPECT(suite, !suite_has_capability(suite, TANDEM_CAP_JIT_COMPILATION));
-    return false;
-}
-
 /* Returns true if the device supports the call; otherwise skips the case. */
-static bool require_query_call(struct suite *suite,
-                               struct tandem_device *device,
-                               const struct query_call *query_call)
+static bool require_call(struct suite *suite, struct tandem_device *device,
+                         const struct ready_call *call)
 {
-    enum tandem_status status = query(device, suite->api.supports, query_call);
+    enum tandem_status status = tensors_supported(
+        &suite->api, device, &call->op, call->ins, 1, call->outs, 1);
 
     if (status == TANDEM_UNSUPPORTED)
-        case_skip(suite, "needs the operator %s",
-                  op_find(query_call->op.id)->name);
+        case_skip(suite, "needs the operator %s", op_find(call->op.id)->name);
     else
-        expect(suite, status, TANDEM_OK, "supports of what is launched");
+        expect(suite, status, TANDEM_OK, "a query of what is launched");
     return status == TANDEM_OK;
+}
+
+/* Expects that an operator which was compiled is ready at once. */
+static void expect_ready(struct suite *suite, struct tandem_device *device,
+                         const struct ready_call *call)
+{
+    struct tandem_prepared_info info = {.struct_size = sizeof(info)};
+    struct tandem_prepared *prepared = NULL;
+    struct tensor_call tensors;
+
+    tensor_call_init(&tensors, call->ins, 1, call->outs, 1, 0);
+    if (CALL_OK(op_prepare, device, &call->op, tensors.pointers, 1,
+                tensors.pointers + 1, 1, TANDEM_PREPARE_QUERY, &info, NULL))
+        EXPECT(suite, info.is_ready == 1);
+    if (expect(suite, prepare(suite, device, call, &prepared), TANDEM_OK,
+               "prepare of what is ready"))
+        expect(suite, suite->api.prepared_wait(prepared, 0), TANDEM_OK,
+               "ready, once it was");
+    suite->api.prepared_release(prepared);
 }
 
 static void protocol_check(struct suite *suite, uint32_t id)
 {
     struct tandem_device *device;
-    struct query_call query_call;
+    struct tandem_prepared *prepared = NULL;
+    struct ready_call call;
     enum tandem_status status;
 
-    if (!has_prepare(suite))
-        return;
-    query_call_set(&query_call, id);
+    call_set(&call, id);
     device = device_new(suite, NULL, NULL);
-    if (device == NULL || !require_query_call(suite, device, &query_call))
+    if (device == NULL || !require_call(suite, device, &call) ||
+        !expect(suite, prepare(suite, device, &call, &prepared), TANDEM_OK,
+                "prepare"))
         return;
-    status = query(device, suite->api.query_ready, &query_call);
+    status = suite->api.prepared_wait(prepared, 0);
     if (status != TANDEM_NOT_READY)
-        expect(suite, status, TANDEM_OK, "ready before prepare");
-    expect(suite, query(device, suite->api.prepare, &query_call), TANDEM_OK,
-           "prepare");
-    poll_until_ready(suite, device, &query_call);
-    expect(suite, query(device, suite->api.prepare, &query_call), TANDEM_OK,
-           "prepare of what is ready");
-    expect(suite, query(device, suite->api.query_ready, &query_call), TANDEM_OK,
-           "ready, once it was");
+        expect(suite, status, TANDEM_OK, "a poll right after prepare");
+    poll_until_ready(suite, prepared);
+    expect(suite, suite->api.prepared_wait(prepared, 0), TANDEM_OK,
+           "a poll of what is ready");
+    suite->api.prepared_release(prepared);
+    expect_ready(suite, device, &call);
 }
 
 /* Launches right after prepare, while a compile may be running. */
 static void case_launch_meanwhile(struct suite *suite)
 {
     struct tandem_device *device = device_new(suite, NULL, NULL);
+    struct tandem_prepared *prepared = NULL;
     struct tandem_stream *stream;
-    struct query_call query_call;
-    struct vector *a;
+    struct ready_call call;
+    struct vector *x, *a;
 
-    query_call_set(&query_call, TANDEM_OP_ABS);
+    call_set(&call, TANDEM_OP_ABS);
     if (device == NULL || !require_add(suite, device) ||
-        !require_query_call(suite, device, &query_call))
+        !require_call(suite, device, &call))
         return;
     stream = stream_new(suite, device, 0);
-    a = vector_new(suite, device, stream, 777, 0.0f, -1.0f);
-    if (stream == NULL || a == NULL)
+    x = vector_new(suite, device, stream, 777, 0.0f, -1.0f);
+    a = vector_new(suite, device, stream, 777, 0.0f, 0.0f);
+    if (stream == NULL || x == NULL || a == NULL)
         return;
-    if (suite->api.prepare != NULL)
-        expect(suite, query(device, suite->api.prepare, &query_call), TANDEM_OK,
-               "prepare");
-    query_call.descs[0].buffer = query_call.descs[1].buffer = a->buffer;
-    CALL_OK(launch, stream, &query_call.op, query_call.ins, 1, query_call.outs,
-            1);
-    EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0));
-    expect_vector(suite, stream, a, 1.0f, 1.0f, "|x| + 1");
-    if (suite->api.query_ready != NULL && suite->api.prepare != NULL)
-        poll_until_ready(suite, device, &query_call);
+    if (expect(suite, prepare(suite, device, &call, &prepared), TANDEM_OK,
+               "prepare")) {
+        const struct tandem_memory memory[] = {{x->buffer, 0}, {a->buffer, 0}};
+
+        CALL_OK(prepared_launch, stream, prepared, memory, 2, NULL, 0);
+        EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0));
+        expect_vector(suite, stream, a, 1.0f, 1.0f, "|x| + 1");
+        poll_until_ready(suite, prepared);
+    }
     device_close(suite, device); /* A compile may still be running. */
+    suite->api.prepared_release(prepared);
 }
 
 /* Closes the device while compiles are running. */
@@ -152,50 +157,50 @@ static void case_close_meanwhile(struct suite *suite)
 {
     static const uint32_t ids[] = {TANDEM_OP_NEG, TANDEM_OP_SIGN, TANDEM_OP_EXP,
                                    TANDEM_OP_SOFTMAX};
-    struct tandem_device *device;
-    struct query_call query_call;
+    struct tandem_prepared *prepared[COUNT_OF(ids)] = {NULL};
+    struct tandem_device *device = device_new(suite, NULL, NULL);
+    struct ready_call call;
 
-    if (!HAS_FUNCTION(prepare))
-        return;
-    device = device_new(suite, NULL, NULL);
     for (uint32_t i = 0; i < COUNT_OF(ids) && device != NULL; i++) {
         enum tandem_status status;
 
-        query_call_set(&query_call, ids[i]);
-        status = query(device, suite->api.prepare, &query_call);
+        call_set(&call, ids[i]);
+        status = prepare(suite, device, &call, &prepared[i]);
         if (status != TANDEM_UNSUPPORTED)
             expect(suite, status, TANDEM_OK, "prepare");
     }
+    if (device != NULL)
+        device_close(suite, device);
+    for (uint32_t i = 0; i < COUNT_OF(ids); i++)
+        suite->api.prepared_release(prepared[i]);
 }
 
 static void case_gemm(struct suite *suite)
 {
-    struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
-                               .dtype = TANDEM_F32,
-                               .m = 16,
-                               .n = 24,
-                               .k = 32,
-                               .batch = 1,
-                               .alpha = 1.0,
-                               .a = {.ld = 32},
-                               .b = {.ld = 24},
-                               .c = {.ld = 24}};
-    struct query_call query_call = {
-        .op = {.struct_size = sizeof(query_call.op),
-               .id = TANDEM_OP_GEMM,
-               .gemm = &gemm},
-    };
-    enum tandem_status status;
+    static const int64_t ints[] = {TANDEM_OP_INVALID, 0};
+    static const double floats[] = {1, 0, 0, 0};
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_GEMM,
+                                 .int_count = COUNT_OF(ints),
+                                 .float_count = COUNT_OF(floats),
+                                 .ints = ints,
+                                 .floats = floats};
+    const struct tandem_operand_desc a = {TANDEM_F32, 2, {16, 32}, {32, 1},
+                                          0,          0, {0}},
+                                     b = {TANDEM_F32, 2, {32, 24}, {24, 1},
+                                          0,          0, {0}},
+                                     c = {TANDEM_F32, 2, {16, 24}, {24, 1},
+                                          0,          0, {0}};
+    const struct tandem_operand_desc *inputs[] = {&a, &b}, *output = &c;
+    struct tandem_prepared *prepared = NULL;
+    enum tandem_status status = suite->api.op_prepare(
+        suite->device, &op, inputs, 2, &output, 1, 0, NULL, &prepared);
 
-    if (!has_prepare(suite))
-        return;
-    status = query(suite->device, suite->api.prepare, &query_call);
-    if (status == TANDEM_UNSUPPORTED) {
+    if (status == TANDEM_UNSUPPORTED)
         case_skip(suite, "needs gemm");
-        return;
-    }
-    expect(suite, status, TANDEM_OK, "prepare(gemm)");
-    poll_until_ready(suite, suite->device, &query_call);
+    else if (expect(suite, status, TANDEM_OK, "op_prepare of gemm"))
+        poll_until_ready(suite, prepared);
+    suite->api.prepared_release(prepared);
 }
 
 void contract_ready(struct suite *suite)

@@ -699,8 +699,17 @@ static void cases(struct suite *suite, const struct op_row *row)
     activations_run(suite, row);
 }
 
+/* Describes (3 x 4)(4 x 5). */
+static void make_valid(struct mistaken_call *p)
+{
+    p->ints[0] = TANDEM_OP_INVALID;
+    MISTAKEN_SHAPE(&p->ins[1], 4, 5);
+    MISTAKEN_SHAPE(&p->outs[0], 3, 5);
+}
+
 const struct suite_class suite_gemm = {
     .cases = cases,
+    .make_valid = make_valid,
     .reference = gemm_reference,
     .draw = gemm_draw,
     .fill = gemm_fill,

@@ -69,65 +69,99 @@ static enum tandem_status residual_separate(const struct tandem_backend *api,
     return status;
 }
 
+/* A GEMM as a call of the operator. */
+struct operator_call {
+    struct tandem_op op;
+    int64_t ints[2];
+    double floats[4];
+    struct tandem_tensor_desc a, b, c, bias, residual;
+    const struct tandem_tensor_desc *inputs[4], *output;
+    uint32_t input_count;
+};
+
+static uint32_t op_flags(const struct tandem_gemm *gemm)
+{
+    uint32_t flags = 0;
+
+    if ((gemm->flags & TANDEM_GEMM_ALLOW_TF32) != 0)
+        flags |= TANDEM_OP_ALLOW_TF32;
+    if ((gemm->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR) != 0)
+        flags |= TANDEM_OP_ALLOW_NORMWISE_ERROR;
+    return flags;
+}
+
+static void call_make(struct operator_call *out, const struct tandem_gemm *gemm)
+{
+    const uint32_t c_dtype = gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
+    const bool by_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
+    const bool has_residual = (float)gemm->beta != 0;
+
+    *out = (struct operator_call){
+        .op = {.struct_size = sizeof(out->op),
+               .id = TANDEM_OP_GEMM,
+               .flags = op_flags(gemm),
+               .int_count = 2,
+               .float_count = 4,
+               .ints = out->ints,
+               .floats = out->floats},
+        .ints = {gemm->activation, has_residual},
+        .floats = {gemm->alpha, gemm->beta, gemm->activation_parameter,
+                   gemm->activation_parameter2},
+        .a = matrix_tensor(gemm, &gemm->a, gemm->dtype, gemm->m, gemm->k,
+                           (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0),
+        .b = matrix_tensor(gemm, &gemm->b, gemm->dtype, gemm->k, gemm->n,
+                           (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0),
+        .c = matrix_tensor(gemm, &gemm->c, c_dtype, gemm->m, gemm->n, false),
+        .bias = {.buffer = gemm->bias,
+                 .byte_offset = gemm->bias_byte_offset,
+                 .dtype = c_dtype,
+                 .rank = by_row ? 2 : 1,
+                 .shape = {by_row ? gemm->m : gemm->n, 1},
+                 .strides = {1, 1}},
+        .inputs = {&out->a, &out->b},
+        .output = &out->c,
+        .input_count = 2};
+    out->residual = out->c;
+    if (gemm->bias_kind != TANDEM_BIAS_NONE)
+        out->inputs[out->input_count++] = &out->bias;
+    if (has_residual)
+        out->inputs[out->input_count++] = &out->residual;
+}
+
+enum tandem_status gemm_supported_as_operator(const struct tandem_backend *api,
+                                              struct tandem_device *device,
+                                              const struct tandem_gemm *gemm)
+{
+    struct operator_call call;
+
+    call_make(&call, gemm);
+    return tensors_supported(api, device, &call.op, call.inputs,
+                             call.input_count, &call.output, 1);
+}
+
 enum tandem_status gemm_launch_as_operator(const struct tandem_backend *api,
                                            struct tandem_device *device,
                                            struct tandem_stream *stream,
                                            const struct tandem_gemm *gemm,
                                            bool is_separate)
 {
-    const uint32_t c_dtype = gemm->c_dtype != 0 ? gemm->c_dtype : gemm->dtype;
-    const bool by_row = gemm->bias_kind == TANDEM_BIAS_PER_ROW;
-    const bool has_residual = (float)gemm->beta != 0;
-    const int64_t ints[] = {gemm->activation, has_residual};
-    const double floats[] = {gemm->alpha, gemm->beta,
-                             gemm->activation_parameter,
-                             gemm->activation_parameter2};
-    const struct tandem_op op = {
-        .struct_size = sizeof(op),
-        .id = TANDEM_OP_GEMM,
-        .flags =
-            ((gemm->flags & TANDEM_GEMM_ALLOW_TF32) != 0 ? TANDEM_OP_ALLOW_TF32
-                                                         : 0u) |
-            ((gemm->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR) != 0
-                 ? TANDEM_OP_ALLOW_NORMWISE_ERROR
-                 : 0u),
-        .int_count = 2,
-        .float_count = 4,
-        .ints = ints,
-        .floats = floats};
-    const struct tandem_tensor_desc
-        a = matrix_tensor(gemm, &gemm->a, gemm->dtype, gemm->m, gemm->k,
-                          (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0),
-        b = matrix_tensor(gemm, &gemm->b, gemm->dtype, gemm->k, gemm->n,
-                          (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0),
-        c = matrix_tensor(gemm, &gemm->c, c_dtype, gemm->m, gemm->n, false),
-        bias = {.buffer = gemm->bias,
-                .byte_offset = gemm->bias_byte_offset,
-                .dtype = c_dtype,
-                .rank = by_row ? 2 : 1,
-                .shape = {by_row ? gemm->m : gemm->n, 1},
-                .strides = {1, 1}};
-    struct tandem_tensor_desc residual = c;
-    const struct tandem_tensor_desc *inputs[4] = {&a, &b}, *output = &c;
-    uint32_t count = 2;
+    struct operator_call call;
     enum tandem_status status = TANDEM_OK;
 
-    is_separate = is_separate && has_residual && gemm->m > 0 && gemm->n > 0;
-    if (gemm->bias_kind != TANDEM_BIAS_NONE)
-        inputs[count++] = &bias;
-    if (has_residual)
-        inputs[count++] = &residual;
+    call_make(&call, gemm);
+    is_separate =
+        is_separate && (float)gemm->beta != 0 && gemm->m > 0 && gemm->n > 0;
     if (is_separate)
-        status = residual_separate(api, device, stream, gemm, &residual);
+        status = residual_separate(api, device, stream, gemm, &call.residual);
     if (status == TANDEM_OK)
-        status = tensors_launch(api, device, stream, &op, inputs, count,
-                                &output, 1, 64);
+        status = tensors_launch(api, device, stream, &call.op, call.inputs,
+                                call.input_count, &call.output, 1, 64);
     /* A call that is rejected changes nothing. */
-    if (is_separate && status != TANDEM_OK && residual.buffer != NULL)
-        api->copy(stream, gemm->c.buffer, gemm->c.byte_offset, residual.buffer,
-                  gemm->c.byte_offset,
-                  c_end(gemm, c_dtype) - gemm->c.byte_offset);
+    if (is_separate && status != TANDEM_OK && call.residual.buffer != NULL)
+        api->copy(stream, gemm->c.buffer, gemm->c.byte_offset,
+                  call.residual.buffer, gemm->c.byte_offset,
+                  c_end(gemm, call.c.dtype) - gemm->c.byte_offset);
     if (is_separate)
-        api->free(residual.buffer);
+        api->free(call.residual.buffer);
     return status;
 }

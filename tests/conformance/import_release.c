@@ -44,6 +44,7 @@ static bool import(struct suite *suite, struct tandem_device *device,
     for (int i = 0; i < ELEMENTS; i++)
         out->memory[i] = (float)i;
     out->vector.elements = ELEMENTS;
+    out->vector.device = device;
     status = suite->api.import_host(device, out->memory, bytes, released, out,
                                     &out->vector.buffer);
     if (status == TANDEM_UNSUPPORTED) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Invalid arguments of supports, launch, gemm, prepare and query_ready: each
- * case makes one mistake in a valid call. The call must return an error, must
- * not write anything, and the device must work as before.
+ * Invalid arguments of prepared operators and of gemm: each case makes one
+ * mistake in a valid call. The call must return an error, must not write
+ * anything, and the device must work as before.
  */
 #include "contract.h"
 
+#include "../../tools/common/tensor_call.h"
+#include "gemm_launch.h"
 #include "suite_class.h"
 
 #include <string.h>
@@ -13,7 +15,7 @@
 #define LAUNCH_GROUP "invalid-launch"
 #define GEMM_GROUP "invalid-gemm"
 
-/* Checks the status of a call. Returns true if supports must reject it. */
+/* Checks the status of a call. Returns true if a query must reject it. */
 static bool status_check(struct suite *suite, enum tandem_status status,
                          uint32_t flags, const char *call)
 {
@@ -28,24 +30,26 @@ static bool status_check(struct suite *suite, enum tandem_status status,
 
 /* ---- launch ---- */
 
-static enum tandem_status supports(struct suite *suite,
-                                   const struct mistaken_call *p)
+static enum tandem_status query(struct suite *suite,
+                                const struct mistaken_call *p)
 {
-    return suite->api.supports(suite->device, p->op_pointer, p->in_array,
-                               p->in_count, p->out_array, p->out_count);
+    return tensors_supported(&suite->api, suite->device, p->op_pointer,
+                             p->in_array, p->in_count, p->out_array,
+                             p->out_count);
 }
 
 static enum tandem_status launch(struct suite *suite,
                                  const struct mistaken_call *p)
 {
-    return suite->api.launch(suite->stream, p->op_pointer, p->in_array,
-                             p->in_count, p->out_array, p->out_count);
+    return tensors_launch(&suite->api, suite->device, suite->stream,
+                          p->op_pointer, p->in_array, p->in_count, p->out_array,
+                          p->out_count, 0);
 }
 
 /*
  * Sets p to a valid call of the operator. If that operator is not supported,
  * and has one input and no attributes, sets p to a call of another such
- * operator. Returns what supports returns for the call.
+ * operator. Returns the status of a query of the call.
  */
 static enum tandem_status operator_choose(struct suite *suite,
                                           struct mistaken_call *p,
@@ -54,7 +58,7 @@ static enum tandem_status operator_choose(struct suite *suite,
     enum tandem_status status;
 
     mistaken_call_reset(p, row);
-    status = supports(suite, p);
+    status = query(suite, p);
     for (uint32_t i = 0;
          status == TANDEM_UNSUPPORTED && i < op_table_count &&
          row->op_class == TANDEM_CLASS_UNARY && row->ints + row->floats == 0;
@@ -63,7 +67,7 @@ static enum tandem_status operator_choose(struct suite *suite,
             op_table[i].ints + op_table[i].floats != 0)
             continue;
         mistaken_call_reset(p, &op_table[i]);
-        status = supports(suite, p);
+        status = query(suite, p);
     }
     return status;
 }
@@ -79,14 +83,14 @@ static void call_mistake_run(struct suite *suite, struct mistaken_call *p,
         case_skip(suite, "needs the operator %s", row->name);
         return;
     }
-    if (!expect(suite, status, TANDEM_OK, "supports of the valid call"))
+    if (!expect(suite, status, TANDEM_OK, "a query of the valid call"))
         return;
     mistake->make(p);
     if (status_check(suite, launch(suite, p), mistake->flags, "launch")) {
-        status = supports(suite, p);
+        status = query(suite, p);
         if (status != TANDEM_UNSUPPORTED || (mistake->flags & ALWAYS_INVALID))
             expect(suite, status, TANDEM_INVALID_ARGUMENT,
-                   "supports of a call that launch rejected");
+                   "a query of a call that launch rejected");
     }
     pair_check(suite, pair);
     mistaken_call_reset(p, p->row);
@@ -103,16 +107,20 @@ static void case_no_device(struct suite *suite)
 
     if (!case_begin(suite, LAUNCH_GROUP, "no stream, no device"))
         return;
-    expect_error(suite, api->launch(NULL, &op, descs, 1, descs, 1),
+    expect_error(suite, api->prepared_launch(NULL, NULL, NULL, 0, NULL, 0),
                  TANDEM_INVALID_ARGUMENT, "launch on no stream");
-    expect_error(suite, api->supports(NULL, &op, descs, 1, descs, 1),
-                 TANDEM_INVALID_ARGUMENT, "supports of no device");
-    if (api->prepare != NULL)
-        expect_error(suite, api->prepare(NULL, &op, descs, 1, descs, 1),
-                     TANDEM_INVALID_ARGUMENT, "prepare on no device");
-    if (api->query_ready != NULL)
-        expect_error(suite, api->query_ready(NULL, &op, descs, 1, descs, 1),
-                     TANDEM_INVALID_ARGUMENT, "ready of no device");
+    if (tensors_supported(api, suite->device, &op, descs, 1, descs, 1) ==
+        TANDEM_OK)
+        expect_error(suite,
+                     tensors_launch(api, suite->device, NULL, &op, descs, 1,
+                                    descs, 1, 0),
+                     TANDEM_INVALID_ARGUMENT, "launch of neg on no stream");
+    expect_error(suite, tensors_supported(api, NULL, &op, descs, 1, descs, 1),
+                 TANDEM_INVALID_ARGUMENT, "a query of no device");
+    expect_error(suite, tensors_prepare(api, NULL, &op, descs, 1, descs, 1, 0),
+                 TANDEM_INVALID_ARGUMENT, "prepare on no device");
+    expect_error(suite, api->prepared_wait(NULL, 0), TANDEM_INVALID_ARGUMENT,
+                 "a wait for no operator");
     case_end(suite);
 }
 
@@ -143,15 +151,6 @@ void invalid_launch_run(struct suite *suite)
 
 /* ---- gemm ---- */
 
-static enum tandem_status supports_gemm(struct suite *suite,
-                                        const struct mistaken_gemm *p)
-{
-    struct tandem_op op = {
-        .struct_size = sizeof(op), .id = TANDEM_OP_GEMM, .gemm = p->pointer};
-
-    return suite->api.supports(suite->device, &op, NULL, 0, NULL, 0);
-}
-
 static void gemm_mistake_run(struct suite *suite, struct mistaken_gemm *p,
                              const struct gemm_mistake *mistake,
                              const struct device_pair *pair)
@@ -159,26 +158,22 @@ static void gemm_mistake_run(struct suite *suite, struct mistaken_gemm *p,
     enum tandem_status status;
 
     mistaken_gemm_reset(p);
-    status = supports_gemm(suite, p);
+    status = gemm_supported_as_operator(&suite->api, suite->device, &p->gemm);
     if (status == TANDEM_UNSUPPORTED && strstr(mistake->name, "bias") == NULL) {
         p->plain = true;
         mistaken_gemm_reset(p);
-        status = supports_gemm(suite, p);
+        status =
+            gemm_supported_as_operator(&suite->api, suite->device, &p->gemm);
     }
     if (status == TANDEM_UNSUPPORTED) {
         case_skip(suite, "needs gemm");
         return;
     }
-    if (!expect(suite, status, TANDEM_OK, "supports of the valid product"))
+    if (!expect(suite, status, TANDEM_OK, "a query of the valid product"))
         return;
     mistake->make(p);
-    if (status_check(suite, suite->api.gemm(suite->stream, p->pointer),
-                     mistake->flags, mistake->name)) {
-        status = supports_gemm(suite, p);
-        if (status != TANDEM_UNSUPPORTED)
-            expect(suite, status, TANDEM_INVALID_ARGUMENT,
-                   "supports of a call that gemm rejected");
-    }
+    status_check(suite, suite->api.gemm(suite->stream, p->pointer),
+                 mistake->flags, mistake->name);
     pair_check(suite, pair);
     mistaken_gemm_reset(p);
     CALL_OK(gemm, suite->stream, &p->gemm);

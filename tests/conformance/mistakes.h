@@ -25,9 +25,9 @@ enum mistake_flags {
      * first if a call is neither valid nor supported.
      */
     ALWAYS_INVALID = 1,
-    /* Only launch and gemm detect it; supports does not check buffers. */
+    /* Only launch and gemm detect it; prepare knows no buffers. */
     IN_BUFFER = 2,
-    /* The sizes overflow. The header does not require supports to detect it. */
+    /* The sizes overflow. The header does not require a query to detect it. */
     IN_SIZE = 4,
     /*
      * A later version of the header may define the call, so even Tandem's own
@@ -44,7 +44,7 @@ enum mistake_flags {
 
 #define MISTAKE_OPERANDS 4u
 
-/* The arguments of supports, prepare and launch.  All operands are in one
+/* The arguments of a prepared operator and its launch.  All operands are in one
  * buffer: input i starts at byte 512 i, output k at byte 2048 + 512 k. */
 struct mistaken_call {
     /*

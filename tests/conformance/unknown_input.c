@@ -8,6 +8,8 @@
  */
 #include "contract.h"
 
+#include "../../tools/common/tensor_call.h"
+#include "gemm_launch.h"
 #include "suite_class.h"
 
 #include <stdio.h>
@@ -77,75 +79,42 @@ static void unknown_call_reset(struct unknown_call *out,
     out->op.op.floats = out->floats;
 }
 
-static enum tandem_status supports(struct suite *suite,
-                                   const struct unknown_call *p)
+static enum tandem_status query(struct suite *suite,
+                                const struct unknown_call *p)
 {
-    return suite->api.supports(suite->device, &p->op.op, p->call.in_array,
-                               p->call.in_count, p->call.out_array,
-                               p->call.out_count);
+    return tensors_supported(&suite->api, suite->device, &p->op.op,
+                             p->call.in_array, p->call.in_count,
+                             p->call.out_array, p->call.out_count);
 }
 
-static enum tandem_status
-op_prepare(struct suite *suite, const struct unknown_call *p, uint32_t flags)
+static enum tandem_status prepare(struct suite *suite,
+                                  const struct unknown_call *p, uint32_t flags)
 {
-    struct tandem_operand_desc descs[2 * TANDEM_MAX_OPERANDS] = {{0}};
-    const struct tandem_operand_desc *pointers[2 * TANDEM_MAX_OPERANDS];
-    const uint32_t ins = p->call.in_count, outs = p->call.out_count;
     struct tandem_prepared *prepared = NULL;
+    struct tensor_call call;
     enum tandem_status status;
 
-    for (uint32_t i = 0; i < ins + outs; i++) {
-        const struct tandem_tensor_desc *from =
-            i < ins ? p->call.in_pointers[i] : p->call.out_pointers[i - ins];
-
-        descs[i].dtype = from->dtype;
-        descs[i].rank = from->rank;
-        memcpy(descs[i].shape, from->shape, sizeof(from->shape));
-        memcpy(descs[i].strides, from->strides, sizeof(from->strides));
-        pointers[i] = &descs[i];
-    }
-    status =
-        suite->api.op_prepare(suite->device, &p->op.op, pointers, ins,
-                              pointers + ins, outs, flags, NULL, &prepared);
-    if (prepared != NULL)
-        suite->api.prepared_release(prepared);
+    tensor_call_init(&call, p->call.in_array, p->call.in_count,
+                     p->call.out_array, p->call.out_count, 0);
+    status = tensor_call_prepare(&call, &suite->api, suite->device, &p->op.op,
+                                 flags, &prepared);
+    suite->api.prepared_release(prepared);
     return status;
 }
 
-/* Expects TANDEM_UNSUPPORTED from each entry that takes an operator. `what` and
- * `number` say what is unknown in the call. */
+/* Expects TANDEM_UNSUPPORTED with all flags. `what` and `number` say what is
+ * unknown in the call. */
 static void expect_unsupported(struct suite *suite, struct unknown_call *p,
                                const char *what, uint32_t number)
 {
-    const struct tandem_backend *api = &suite->api;
-    const struct mistaken_call *call = &p->call;
     char text[100];
 
     snprintf(text, sizeof(text), "%s %u", what, number);
-    expect_error(suite, supports(suite, p), TANDEM_UNSUPPORTED, text);
-    if (api->prepare != NULL)
-        expect_error(suite,
-                     api->prepare(suite->device, &p->op.op, call->in_array,
-                                  call->in_count, call->out_array,
-                                  call->out_count),
-                     TANDEM_UNSUPPORTED, text);
-    if (api->query_ready != NULL)
-        expect_error(suite,
-                     api->query_ready(suite->device, &p->op.op, call->in_array,
-                                      call->in_count, call->out_array,
-                                      call->out_count),
-                     TANDEM_UNSUPPORTED, text);
-    if (call->row->id == TANDEM_OP_GEMM)
-        return;
-    expect_error(suite,
-                 api->launch(suite->stream, &p->op.op, call->in_array,
-                             call->in_count, call->out_array, call->out_count),
+    expect_error(suite, prepare(suite, p, 0), TANDEM_UNSUPPORTED, text);
+    expect_error(suite, prepare(suite, p, TANDEM_PREPARE_QUERY),
                  TANDEM_UNSUPPORTED, text);
-    if (api->op_prepare != NULL) {
-        expect_error(suite, op_prepare(suite, p, 0), TANDEM_UNSUPPORTED, text);
-        expect_error(suite, op_prepare(suite, p, TANDEM_PREPARE_QUERY),
-                     TANDEM_UNSUPPORTED, text);
-    }
+    expect_error(suite, prepare(suite, p, TANDEM_PREPARE_COMPILE_NOW),
+                 TANDEM_UNSUPPORTED, text);
 }
 
 /* Sets everything that is unknown in struct tandem_op. */
@@ -165,7 +134,7 @@ static void op_check(struct suite *suite, struct unknown_call *p)
     *op = valid;
     for (uint32_t i = 0; i < TAIL_BYTES; i++) {
         op->struct_size = sizeof(*op) + i + 1;
-        EXPECT_OK(suite, supports(suite, p));
+        EXPECT_OK(suite, query(suite, p));
         p->op.tail[i] = 1;
         expect_unsupported(suite, p, "byte", i);
         op->struct_size = sizeof(p->op);
@@ -211,11 +180,11 @@ static void operator_run(struct suite *suite, const struct op_row *row,
     enum tandem_status status;
 
     unknown_call_reset(p, row);
-    status = supports(suite, p);
+    status = query(suite, p);
     if (status == TANDEM_UNSUPPORTED)
         case_skip(suite, "needs the operator %s", row->name);
     if (status == TANDEM_UNSUPPORTED ||
-        !expect(suite, status, TANDEM_OK, "supports of the valid call") ||
+        !expect(suite, status, TANDEM_OK, "a query of the valid call") ||
         !CALL_OK(upload, suite->stream, p->call.buffer, 0, contents,
                  MISTAKE_BYTES, 0))
         return;
@@ -232,8 +201,7 @@ static void operators_unknown_run(struct suite *suite)
     for (uint32_t i = 0; i < op_table_count; i++) {
         struct unknown_call p = {.call = {.buffer = NULL}};
 
-        if (op_table[i].id == TANDEM_OP_GEMM ||
-            !case_begin(suite, GROUP, "%s", op_table[i].name))
+        if (!case_begin(suite, GROUP, "%s", op_table[i].name))
             continue;
         if (CALL_OK(alloc, suite->device, TANDEM_BYTES(MISTAKE_BYTES),
                     &p.call.buffer))
@@ -245,21 +213,18 @@ static void operators_unknown_run(struct suite *suite)
 
 /* ---- gemm ---- */
 
-/* Expects TANDEM_UNSUPPORTED from gemm, and from the entries that take an
- * operator. */
-static void expect_gemm_unsupported(struct suite *suite, struct unknown_call *p,
+static void expect_gemm_unsupported(struct suite *suite,
+                                    const struct long_gemm *product,
                                     const char *what, uint32_t number)
 {
     char text[100];
 
     snprintf(text, sizeof(text), "gemm: %s %u", what, number);
-    expect_error(suite, suite->api.gemm(suite->stream, p->op.op.gemm),
+    expect_error(suite, suite->api.gemm(suite->stream, &product->gemm),
                  TANDEM_UNSUPPORTED, text);
-    expect_unsupported(suite, p, what, number);
 }
 
-static void gemm_check(struct suite *suite, struct unknown_call *p,
-                       struct long_gemm *product)
+static void gemm_check(struct suite *suite, struct long_gemm *product)
 {
     struct tandem_gemm *gemm = &product->gemm;
     const struct tandem_gemm valid = *gemm;
@@ -272,31 +237,31 @@ static void gemm_check(struct suite *suite, struct unknown_call *p,
         *gemm = valid;
         gemm->flags = 1u << i;
         if ((gemm->flags & known) == 0)
-            expect_gemm_unsupported(suite, p, "flag", i);
+            expect_gemm_unsupported(suite, product, "flag", i);
         *gemm = valid;
         gemm->reserved = 1u << i;
-        expect_gemm_unsupported(suite, p, "reserved bit", i);
+        expect_gemm_unsupported(suite, product, "reserved bit", i);
         *gemm = valid;
         gemm->bias_kind = 1u << i;
         if (gemm->bias_kind > TANDEM_BIAS_PER_ROW)
-            expect_gemm_unsupported(suite, p, "bias_kind bit", i);
+            expect_gemm_unsupported(suite, product, "bias_kind bit", i);
     }
     for (uint32_t i = 0; dtype_unknown(i, &dtype); i++) {
         *gemm = valid;
         gemm->dtype = dtype;
         if (!dtype_is_known(dtype))
-            expect_gemm_unsupported(suite, p, "dtype", dtype);
+            expect_gemm_unsupported(suite, product, "dtype", dtype);
         *gemm = valid;
         gemm->c_dtype = dtype;
         if (dtype != 0 && !dtype_is_known(dtype))
-            expect_gemm_unsupported(suite, p, "c_dtype", dtype);
+            expect_gemm_unsupported(suite, product, "c_dtype", dtype);
     }
     *gemm = valid;
     for (uint32_t i = 0; i < TAIL_BYTES; i++) {
         gemm->struct_size = sizeof(*gemm) + i + 1;
-        EXPECT_OK(suite, supports(suite, p));
+        CALL_OK(gemm, suite->stream, gemm);
         product->tail[i] = 1;
-        expect_gemm_unsupported(suite, p, "byte", i);
+        expect_gemm_unsupported(suite, product, "byte", i);
         product->tail[i] = 0;
     }
     *gemm = valid;
@@ -304,27 +269,22 @@ static void gemm_check(struct suite *suite, struct unknown_call *p,
 
 static void gemm_unknown_run(struct suite *suite)
 {
-    struct unknown_call p = {.call = {.buffer = NULL}};
     struct mistaken_gemm plain = {.plain = true};
     struct long_gemm product = {.tail = {0}};
     enum tandem_status status;
 
-    if (!case_begin(suite, GROUP, "gemm"))
+    if (!case_begin(suite, GROUP, "the function gemm"))
         return;
-    unknown_call_reset(&p, op_find(TANDEM_OP_GEMM));
-    p.op.op.gemm = &product.gemm;
-    p.call.in_count = p.call.out_count = 0;
     if (CALL_OK(alloc, suite->device, TANDEM_BYTES(MISTAKE_BYTES),
                 &plain.buffer)) {
         mistaken_gemm_reset(&plain);
         product.gemm = plain.gemm;
-        status = supports(suite, &p);
+        status = gemm_supported_as_operator(&suite->api, suite->device,
+                                            &product.gemm);
         if (status == TANDEM_UNSUPPORTED)
             case_skip(suite, "needs gemm");
-        else if (expect(suite, status, TANDEM_OK, "supports of gemm")) {
-            gemm_check(suite, &p, &product);
-            op_check(suite, &p);
-        }
+        else if (expect(suite, status, TANDEM_OK, "a query of gemm"))
+            gemm_check(suite, &product);
     }
     suite->api.free(plain.buffer);
     contract_case_end(suite);
@@ -382,8 +342,8 @@ static void prepare_run(struct suite *suite)
     unknown_call_reset(&p, op_find(TANDEM_OP_NEG));
     for (uint32_t i = 0; i < ALL_FLAGS; i++)
         if ((1u << i & known) == 0)
-            expect_error(suite, op_prepare(suite, &p, 1u << i),
-                         TANDEM_UNSUPPORTED, "an unknown flag of op_prepare");
+            expect_error(suite, prepare(suite, &p, 1u << i), TANDEM_UNSUPPORTED,
+                         "an unknown flag of op_prepare");
     descs[1] = descs[0];
     for (uint32_t k = 0; k < COUNT_OF(descs); k++)
         for (uint32_t i = 0; i < COUNT_OF(descs[k].reserved); i++) {

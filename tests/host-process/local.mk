@@ -21,6 +21,7 @@ TESTS += %D%/check-fp-environment %D%/check-numpy
 # that does not.
 check_PROGRAMS += wait-cost
 wait_cost_SOURCES = %D%/wait_cost.c
+wait_cost_LDADD = libtools.la libtandem.la -lm
 endif
 if OPENCL
 test_programs += test-host-process-opencl

@@ -23,6 +23,7 @@
 
 #include "wait_counting_layer.h"
 #include "support/case_summary.h"
+#include "../../tools/common/tensor_call.h"
 
 #define SHORT_WAITS 201
 #define LIMIT_NS UINT64_C(600000000000)
@@ -76,7 +77,9 @@ static void vector_enqueue(struct bench *bench, int64_t elements)
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ERF};
 
     y.buffer = bench->buffers[1];
-    ok(bench, bench->table->launch(bench->stream, &op, inputs, 1, outputs, 1),
+    ok(bench,
+       tensors_launch(bench->table, bench->device, bench->stream, &op, inputs,
+                      1, outputs, 1, 64),
        "launch");
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Invalid calls of launch and gemm. Tandem's own plugins return
- * TANDEM_INVALID_ARGUMENT even for unsupported operators, supports and prepare
- * detect the same mistakes as launch with the same message, each message names
+ * TANDEM_INVALID_ARGUMENT even for unsupported operators, a query and prepare
+ * detect the same mistakes with the same message, each message names
  * the operator and differs from those of other mistakes, and the CPU and the
  * OpenCL plugin have the same messages. The conformance suite tests that
  * nothing is written.
@@ -50,25 +50,28 @@ static void repetition_check(const struct bench *bench,
 
 /* ---- launch ---- */
 
-static enum tandem_status supports(const struct bench *bench,
-                                   const struct mistaken_call *p)
+static enum tandem_status query(const struct bench *bench,
+                                const struct mistaken_call *p)
 {
-    return bench->api->supports(bench->device, p->op_pointer, p->in_array,
-                                p->in_count, p->out_array, p->out_count);
+    return tensors_supported(bench->api, bench->device, p->op_pointer,
+                             p->in_array, p->in_count, p->out_array,
+                             p->out_count);
 }
 
 static enum tandem_status prepare(const struct bench *bench,
                                   const struct mistaken_call *p)
 {
-    return bench->api->prepare(bench->device, p->op_pointer, p->in_array,
-                               p->in_count, p->out_array, p->out_count);
+    return tensors_prepare(bench->api, bench->device, p->op_pointer,
+                           p->in_array, p->in_count, p->out_array, p->out_count,
+                           0);
 }
 
 static enum tandem_status launch(const struct bench *bench,
                                  const struct mistaken_call *p)
 {
-    return bench->api->launch(bench->stream, p->op_pointer, p->in_array,
-                              p->in_count, p->out_array, p->out_count);
+    return tensors_launch(bench->api, bench->device, bench->stream,
+                          p->op_pointer, p->in_array, p->in_count, p->out_array,
+                          p->out_count, 0);
 }
 
 static void call_check(const struct bench *bench, struct messages *messages,
@@ -84,11 +87,9 @@ static void call_check(const struct bench *bench, struct messages *messages,
         name_check(bench, name, mistake->name);
     if (mistake->flags & IN_BUFFER)
         return;
-    ck_assert_msg(supports(bench, p) == launched, "%s: supports of %s, %s",
+    ck_assert_msg(query(bench, p) == launched, "%s: a query of %s, %s",
                   bench->plugin->name, name, mistake->name);
-    repetition_check(bench, messages, "supports");
-    if (bench->api->prepare == NULL)
-        return;
+    repetition_check(bench, messages, "a query");
     ck_assert_msg(prepare(bench, p) == launched, "%s: prepare of %s, %s",
                   bench->plugin->name, name, mistake->name);
     repetition_check(bench, messages, "prepare");
@@ -106,7 +107,7 @@ static void launches(const struct bench *bench, struct messages *messages)
          bench->plugin->has_operators && (mistake = mistake_get(i)) != NULL;
          i++) {
         mistaken_call_reset(&call, op_find(mistake->op));
-        OK(bench, supports(bench, &call));
+        OK(bench, query(bench, &call));
         mistake->make(&call);
         call_check(bench, messages, &call, mistake);
     }
@@ -158,27 +159,12 @@ static void gemm_check(const struct bench *bench, struct messages *messages,
                        struct mistaken_gemm *p,
                        const struct gemm_mistake *mistake)
 {
-    const struct tandem_op op = {
-        .struct_size = sizeof(op), .id = TANDEM_OP_GEMM, .gemm = p->pointer};
     const enum tandem_status launched =
         bench->api->gemm(bench->stream, p->pointer);
 
     status_check(bench, launched, mistake->flags, "gemm", mistake->name);
     message_check(messages, bench, launched, "gemm", mistake->name);
     name_check(bench, "gemm", mistake->name);
-    /* Without op.gemm, supports expects inputs and outputs. */
-    if ((mistake->flags & IN_BUFFER) || p->pointer == NULL)
-        return;
-    ck_assert_msg(bench->api->supports(bench->device, &op, NULL, 0, NULL, 0) ==
-                      launched,
-                  "%s: supports of %s", bench->plugin->name, mistake->name);
-    repetition_check(bench, messages, "supports");
-    if (bench->api->prepare == NULL)
-        return;
-    ck_assert_msg(bench->api->prepare(bench->device, &op, NULL, 0, NULL, 0) ==
-                      launched,
-                  "%s: prepare of %s", bench->plugin->name, mistake->name);
-    repetition_check(bench, messages, "prepare");
 }
 
 static void gemms(const struct bench *bench, struct messages *messages)

@@ -11,6 +11,7 @@
 #include <tandem/backend.h>
 
 #include "conformance/suite_class.h"
+#include "../../tools/common/tensor_call.h"
 #include "support/test_list.h"
 
 /* A timeout of 5 minutes. */

@@ -176,7 +176,8 @@ static void launch(const struct bench *bench, struct tandem_stream *stream,
                                  .float_count = 1,
                                  .floats = &value};
 
-    OK(bench, bench->api->launch(stream, &op, ins, 2, outs, 1));
+    OK(bench, tensors_launch(bench->api, bench->device, stream, &op, ins, 2,
+                             outs, 1, 64));
 }
 
 /* Enqueues LAUNCHES launches that add 1 to each element. */

@@ -12,6 +12,7 @@
 #include <tandem/host.h>
 
 #include "failing_malloc.h"
+#include "../../tools/common/tensor_call.h"
 #include "allocation_workload.h"
 
 #define N 256
@@ -257,6 +258,7 @@ static bool devices_use(struct work *work)
 #define PLUGIN(call) TRY_WITH_MESSAGE(call, table->last_error())
 
 static bool plugin_launch(const struct tandem_backend *table,
+                          struct tandem_device *device,
                           struct tandem_stream *stream,
                           struct tandem_buffer *buffer)
 {
@@ -266,7 +268,8 @@ static bool plugin_launch(const struct tandem_backend *table,
     struct tandem_event *start = NULL, *end = NULL;
     uint64_t ns;
     bool good = PLUGIN(table->event_record(stream, &start)) &&
-                PLUGIN(table->launch(stream, &op, &operand, 1, &operand, 1)) &&
+                PLUGIN(tensors_launch(table, device, stream, &op, &operand, 1,
+                                      &operand, 1, 64)) &&
                 PLUGIN(table->event_record(stream, &end)) &&
                 PLUGIN(table->event_wait(end, TANDEM_TIMEOUT_INFINITE)) &&
                 PLUGIN(table->event_elapsed_ns(start, end, &ns)) &&
@@ -294,7 +297,7 @@ static bool plugin_memory(const struct work *work,
     table->host_free(device, memory);
     DO(PLUGIN(
         table->upload(stream, buffers[0], 0, work->x_data, sizeof got, 0)));
-    DO(plugin_launch(table, stream, buffers[0]));
+    DO(plugin_launch(table, device, stream, buffers[0]));
     DO(PLUGIN(table->copy(stream, buffers[1], 0, buffers[0], 0, sizeof got)));
     DO(PLUGIN(table->fill(stream, buffers[1], 0, 4, &two, 4)));
     DO(PLUGIN(table->download(stream, buffers[1], 0, got, sizeof got, 0,

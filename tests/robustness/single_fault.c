@@ -2,6 +2,8 @@
 /* One device and one stream for tests of single faults; see single_fault.h. */
 #include "single_fault.h"
 
+#include "../../tools/common/tensor_call.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,26 +127,37 @@ enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer)
     const struct tandem_tensor_desc *operand = &tensor;
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
 
-    return plug.api->launch(work.stream, &op, &operand, 1, &operand, 1);
+    return tensors_launch(plug.api, work.device, work.stream, &op, &operand, 1,
+                          &operand, 1, 64);
 }
 
-enum tandem_status
-ask(uint32_t id, __typeof__(((struct tandem_backend *)0)->query_ready) entry)
+enum tandem_status prepare(uint32_t id)
 {
     const struct tandem_tensor_desc tensor = vector(NULL, N);
     const struct tandem_tensor_desc *operand = &tensor;
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
 
-    return entry(work.device, &op, &operand, 1, &operand, 1);
+    return tensors_prepare(plug.api, work.device, &op, &operand, 1, &operand, 1,
+                           64);
 }
 
-enum tandem_status query_ready_wait(uint32_t id)
+enum tandem_status poll_ready(uint32_t id)
+{
+    const struct tandem_tensor_desc tensor = vector(NULL, N);
+    const struct tandem_tensor_desc *operand = &tensor;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = id};
+
+    return tensors_poll(plug.api, work.device, &op, &operand, 1, &operand, 1,
+                        64);
+}
+
+enum tandem_status ready_wait(uint32_t id)
 {
     const struct timespec pause = {0, 5000000};
     enum tandem_status status = TANDEM_NOT_READY;
 
     for (int i = 0; i < 12000 && status == TANDEM_NOT_READY; i++) {
-        status = ask(id, plug.api->query_ready);
+        status = poll_ready(id);
         nanosleep(&pause, NULL);
     }
     return status;

@@ -60,10 +60,12 @@ uint64_t calls_of(const char *function);
 /* Returns a buffer that contains 1, 2, 3, ... */
 struct tandem_buffer *ramp_new(void);
 enum tandem_status unary(uint32_t id, struct tandem_buffer *buffer);
-enum tandem_status
-ask(uint32_t id, __typeof__(((struct tandem_backend *)0)->query_ready) entry);
-/* Calls query_ready until it no longer returns NOT_READY. */
-enum tandem_status query_ready_wait(uint32_t id);
+/* Prepares the operator over N elements, which starts to compile it. */
+enum tandem_status prepare(uint32_t id);
+/* Like prepare, and returns NOT_READY if the operator is not compiled yet. */
+enum tandem_status poll_ready(uint32_t id);
+/* Calls poll_ready until it no longer returns NOT_READY. */
+enum tandem_status ready_wait(uint32_t id);
 enum tandem_status synchronize(void);
 /* Checks that the last message contains text. */
 void expect_message(const char *text);

@@ -8,6 +8,8 @@
 
 #include "single_fault.h"
 
+#include "../../tools/common/tensor_call.h"
+
 #define OUT_OF_MEMORY (-4) /* CL_MEM_OBJECT_ALLOCATION_FAILURE */
 /* An error of one call; the device keeps working. */
 #define INVALID_EVENT (-58)
@@ -32,7 +34,8 @@ static enum tandem_status add(struct tandem_stream *stream,
                                  .float_count = 1,
                                  .floats = &one};
 
-    return plug.api->launch(stream, &op, inputs, 2, &output, 1);
+    return tensors_launch(plug.api, work.device, stream, &op, inputs, 2,
+                          &output, 1, 64);
 }
 
 static enum tandem_status read_back(struct tandem_buffer *buffer)

@@ -31,11 +31,11 @@ static enum tandem_status launch_wait(uint32_t id, struct tandem_buffer *buffer)
 /* Waits for a build in the background. */
 static enum tandem_status build_wait(uint32_t id)
 {
-    enum tandem_status status = ask(id, plug.api->query_ready);
+    enum tandem_status status = poll_ready(id);
 
     for (int i = 0; i < MOMENTS && status != TANDEM_OK; i++) {
         nanosleep(&moment, NULL);
-        status = ask(id, plug.api->query_ready);
+        status = poll_ready(id);
     }
     return status;
 }
@@ -63,12 +63,12 @@ TEST(a_build_that_never_completes)
     device_new(SHORT);
     buffer = ramp_new();
     script(LAYER_FAULT_HANG, "clBuildProgram", "-DOP=op_erf ", 0);
-    OK(ask(TANDEM_OP_ERF, plug.api->prepare));
-    OK(ask(TANDEM_OP_ABS, plug.api->prepare));
+    OK(prepare(TANDEM_OP_ERF));
+    OK(prepare(TANDEM_OP_ABS));
     clock_set_real_speed(true);
     OK(launch_wait(TANDEM_OP_NEG, buffer));
     OK(build_wait(TANDEM_OP_ABS));
-    EXPECT_TIMEOUT(query_ready_wait(TANDEM_OP_ERF), TANDEM_FAILED);
+    EXPECT_TIMEOUT(ready_wait(TANDEM_OP_ERF), TANDEM_FAILED);
     expect_message("may never do so");
     RETURNS(TANDEM_FAILED, unary(TANDEM_OP_ERF, buffer));
     expect_message("blocking_timeout_ms");
@@ -108,7 +108,7 @@ TEST(a_failed_build_reports_its_log)
         expect_message("line 1 is wrong");
     }
     ck_assert_uint_eq(plug_counts(&plug).faults, 9);
-    RETURNS(TANDEM_FAILED, ask(TANDEM_OP_ERF, plug.api->query_ready));
+    RETURNS(TANDEM_FAILED, poll_ready(TANDEM_OP_ERF));
     OK(unary(TANDEM_OP_NEG, buffer));
     device_end();
 }

@@ -79,7 +79,7 @@ static void operators_prepare(int signal_number)
     device_new("test.compile_processes", "3");
     script_nth(LAYER_FAULT_HANG, "clBuildProgram", 1, 1, 0);
     for (size_t i = 0; i < OPS; i++)
-        OK(ask(ops[i], plug.api->prepare));
+        OK(prepare(ops[i]));
     while (compile_processes(signal_number) == 0)
         nanosleep(&moment, NULL);
     plug.release();
@@ -92,8 +92,7 @@ static void operators_await(int signal_number)
     for (size_t i = 0; i < OPS; i++) {
         enum tandem_status status;
 
-        while ((status = ask(ops[i], plug.api->query_ready)) ==
-               TANDEM_NOT_READY) {
+        while ((status = poll_ready(ops[i])) == TANDEM_NOT_READY) {
             compile_processes(signal_number);
             nanosleep(&moment, NULL);
         }
@@ -163,7 +162,7 @@ TEST(processes_that_do_not_start_are_not_needed)
     device_new("test.compile_processes", "3");
     script(LAYER_FAULT_CALL, "clGetPlatformIDs", NULL, CL_OUT_OF_HOST_MEMORY);
     for (size_t i = 0; i < OPS; i++)
-        OK(ask(ops[i], plug.api->prepare));
+        OK(prepare(ops[i]));
     operators_await(0);
     ck_assert_int_eq(compile_processes(0), 0);
     ck_assert_uint_eq(calls_of("clCreateProgramWithSource"), OPS);
@@ -175,7 +174,7 @@ TEST(drivers_with_parallel_compilers_need_no_processes)
     device_new("compile_processes", "3");
     script_nth(LAYER_FAULT_CALL, "clBuildProgram", UINT64_MAX, 1, 0);
     for (size_t i = 0; i < OPS; i++)
-        OK(ask(ops[i], plug.api->prepare));
+        OK(prepare(ops[i]));
     operators_await(0);
     ck_assert_uint_eq(calls_of("clCreateProgramWithSource"), OPS);
     device_check_and_end();

@@ -10,6 +10,8 @@
 
 #include "single_fault.h"
 
+#include "../../tools/common/tensor_call.h"
+
 #define ROWS 20000
 #define COLUMNS 32
 
@@ -34,7 +36,7 @@ static const char delayed_atomic_inc[] =
     "    }\n"
     "    return before;\n"
     "}\n"
-    "#define atomic_inc(at) late_inc(at, p.splits)\n";
+    "#define atomic_inc(at) late_inc(at, p->splits)\n";
 
 /*
  * Column sums in which each work-group has several columns, each written by
@@ -62,7 +64,8 @@ TEST(the_last_group_finds_all_that_was_written)
         for (int i = 0; i < ROWS * COLUMNS; i++)
             x[i] = (float)((i / COLUMNS + i % COLUMNS + turn) % 7);
         ck_assert(upload(&work, from, x, sizeof x));
-        OK(plug.api->launch(work.stream, &op, &input, 1, &output, 1));
+        OK(tensors_launch(plug.api, work.device, work.stream, &op, &input, 1,
+                          &output, 1, 64));
         OK(plug.api->download(work.stream, to, 0, got, sizeof got, 0,
                               TANDEM_TIMEOUT_INFINITE));
         for (int j = 0; j < COLUMNS; j++) {

@@ -11,6 +11,8 @@
 
 #include "single_fault.h"
 
+#include "../../tools/common/tensor_call.h"
+
 #define MIB ((uint64_t)1 << 20)
 #define INVALID_VALUE                                                          \
     (-30)                  /* An error of one call; the device keeps working. */
@@ -175,8 +177,8 @@ static void expect_partly_written(struct tandem_buffer *buffer, size_t bytes)
     expect_message("overwrite all of it");
     RETURNS(TANDEM_FAILED,
             plug.api->copy(work.stream, other, 0, buffer, 0, bytes));
-    RETURNS(TANDEM_FAILED,
-            plug.api->launch(work.stream, &op, &input, 1, &output, 1));
+    RETURNS(TANDEM_FAILED, tensors_launch(plug.api, work.device, work.stream,
+                                          &op, &input, 1, &output, 1, 64));
     OK(upload_all(buffer, bytes / 2));
     RETURNS(TANDEM_FAILED, read_all(buffer, bytes));
     OK(upload_all(buffer, bytes));

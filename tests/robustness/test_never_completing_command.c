@@ -440,11 +440,10 @@ TEST(an_import_waits_for_no_compiler)
     uint64_t builds;
 
     device_with(LONG_MS, NULL, NULL);
-    OK(ask(TANDEM_OP_ABS, plug.api->prepare));
-    for (int i = 0; retry_later(i, ask(TANDEM_OP_ABS, plug.api->query_ready));
-         i++)
+    OK(prepare(TANDEM_OP_ABS));
+    for (int i = 0; retry_later(i, poll_ready(TANDEM_OP_ABS)); i++)
         continue;
-    OK(ask(TANDEM_OP_ABS, plug.api->query_ready));
+    OK(poll_ready(TANDEM_OP_ABS));
     builds = plug_counts(&plug).builds;
     OK(plug.api->import_host(work.device, memory, sizeof memory, NULL, NULL,
                              &buffer));
@@ -490,7 +489,7 @@ TEST(builds_in_all_threads)
     expect_message("each of 8 threads");
     while (plug.hanging() < 8) /* The last build may have just started. */
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    RETURNS(TANDEM_NOT_READY, ask(TANDEM_OP_COS, plug.api->query_ready));
+    RETURNS(TANDEM_NOT_READY, poll_ready(TANDEM_OP_COS));
     plug.release();
     for (int i = 0; i < 9; i++) {
         int n = 0;

@@ -16,6 +16,7 @@
 
 #include "support/test_list.h"
 #include "unit/host/support.h"
+#include "../../tools/common/tensor_call.h"
 #include "plugin_under_layer.h"
 
 #define N 256
@@ -160,6 +161,7 @@ static void upload_sizes(const struct tandem_backend *table,
 }
 
 static void launch_some(const struct tandem_backend *table,
+                        struct tandem_device *device,
                         struct tandem_stream *stream,
                         struct tandem_buffer *buffer)
 {
@@ -169,7 +171,8 @@ static void launch_some(const struct tandem_backend *table,
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
     for (int i = 0; i < 10; i++)
-        OK(table->launch(stream, &op, &operand, 1, &operand, 1));
+        OK(tensors_launch(table, device, stream, &op, &operand, 1, &operand, 1,
+                          64));
 }
 
 /*
@@ -193,11 +196,11 @@ TEST(test_uploads_wait_for_nothing)
     OK(table->stream_create(handle, 0, &stream));
     OK(table->alloc(handle, TANDEM_BYTES(2 * CHUNK), &buffer));
     upload_sizes(table, stream, buffer, bytes);
-    launch_some(table, stream, buffer); /* The first launch compiles. */
+    launch_some(table, handle, stream, buffer); /* The first launch compiles. */
     for (int i = 0; i < 20; i++) {
         OK(table->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE));
         before = plug_counts(&plug);
-        launch_some(table, stream, buffer);
+        launch_some(table, handle, stream, buffer);
         upload_sizes(table, stream, buffer, bytes);
         after = plug_counts(&plug);
         ck_assert_uint_eq(after.waits - before.waits, after.maps - before.maps);

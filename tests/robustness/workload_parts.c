@@ -2,6 +2,8 @@
 /* All sections of the workload except GEMM. */
 #include "opencl_workload.h"
 
+#include "../../tools/common/tensor_call.h"
+
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -283,9 +285,10 @@ static bool optimize(struct workload *work, struct tandem_buffer *w,
     passed =
         passed && CALL(work, fill, work->stream, m, 0, BYTES, &zero, 4) &&
         CALL(work, copy, work->stream, g, 0, w, 0, BYTES) &&
-        call_succeeded(
-            work, work->api->launch(work->stream, &op, inputs, 3, outputs, 2),
-            "launch of an optimizer") &&
+        call_succeeded(work,
+                       tensors_launch(work->api, work->device, work->stream,
+                                      &op, inputs, 3, outputs, 2, 64),
+                       "launch of an optimizer") &&
         content_matches(work, w, want, N, "a step of an optimizer");
     work->api->free(m);
     return passed;
@@ -300,8 +303,8 @@ static enum tandem_status ready_wait(struct workload *work,
     enum tandem_status status = TANDEM_NOT_READY;
 
     for (int i = 0; i < 300000 && status == TANDEM_NOT_READY; i++) {
-        status =
-            work->api->query_ready(work->device, op, &operand, 1, &operand, 1);
+        status = tensors_poll(work->api, work->device, op, &operand, 1,
+                              &operand, 1, 64);
         if (status == TANDEM_NOT_READY)
             nanosleep(&pause, NULL);
     }
@@ -316,12 +319,15 @@ static bool prepare(struct workload *work, struct tandem_buffer *a,
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ABS};
 
     (void)b;
-    return CALL(work, prepare, work->device, &op, &operand, 1, &operand, 1) &&
+    return call_succeeded(work,
+                          tensors_prepare(work->api, work->device, &op,
+                                          &operand, 1, &operand, 1, 64),
+                          "prepare") &&
            call_succeeded(work, ready_wait(work, &op, operand), "ready") &&
-           call_succeeded(
-               work,
-               work->api->launch(work->stream, &op, &operand, 1, &operand, 1),
-               "launch of what was prepared") &&
+           call_succeeded(work,
+                          tensors_launch(work->api, work->device, work->stream,
+                                         &op, &operand, 1, &operand, 1, 64),
+                          "launch of what was prepared") &&
            content_matches(work, a, in, N, "what was prepared");
 }
 

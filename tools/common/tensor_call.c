@@ -2,7 +2,6 @@
 /* Calls of operators that are described by tensors; see tensor_call.h. */
 #include "tensor_call.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* Returns a power of two that divides the offset, at most `max`. */
@@ -38,6 +37,13 @@ static uint32_t same_input(const struct tandem_tensor_desc *const *inputs,
     return 0;
 }
 
+/* Returns the number of tensors that are described. */
+static uint32_t described_count(const struct tandem_tensor_desc *const *tensors,
+                                uint32_t count)
+{
+    return tensors != NULL && count <= MAX_CALL_OPERANDS ? count : 0;
+}
+
 void tensor_call_init(struct tensor_call *out,
                       const struct tandem_tensor_desc *const *inputs,
                       uint32_t input_count,
@@ -46,6 +52,11 @@ void tensor_call_init(struct tensor_call *out,
 {
     out->input_count = input_count;
     out->output_count = output_count;
+    out->has_inputs = inputs != NULL;
+    out->has_outputs = outputs != NULL;
+    input_count = described_count(inputs, input_count);
+    output_count = described_count(outputs, output_count);
+    out->first_output = input_count;
     for (uint32_t i = 0; i < input_count + output_count; i++) {
         const bool is_input = i < input_count;
         const struct tandem_tensor_desc *tensor =
@@ -78,9 +89,10 @@ enum tandem_status tensor_call_prepare(const struct tensor_call *call,
                                        uint32_t flags,
                                        struct tandem_prepared **out_prepared)
 {
-    return api->op_prepare(device, op, call->pointers, call->input_count,
-                           call->pointers + call->input_count,
-                           call->output_count, flags, NULL, out_prepared);
+    return api->op_prepare(
+        device, op, call->has_inputs ? call->pointers : NULL, call->input_count,
+        call->has_outputs ? call->pointers + call->first_output : NULL,
+        call->output_count, flags, NULL, out_prepared);
 }
 
 enum tandem_status tensors_supported(
@@ -94,6 +106,53 @@ enum tandem_status tensors_supported(
     tensor_call_init(&call, inputs, input_count, outputs, output_count, 0);
     return tensor_call_prepare(&call, api, device, op, TANDEM_PREPARE_QUERY,
                                NULL);
+}
+
+/* Prepares the call.  If `polls`, also polls whether it is compiled. */
+static enum tandem_status prepare_and_release(const struct tandem_backend *api,
+                                              struct tandem_device *device,
+                                              const struct tandem_op *op,
+                                              const struct tensor_call *call,
+                                              bool polls)
+{
+    struct tandem_prepared *prepared = NULL;
+    enum tandem_status status =
+        tensor_call_prepare(call, api, device, op, 0, &prepared);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (polls)
+        status = api->prepared_wait(prepared, 0);
+    api->prepared_release(prepared);
+    return status;
+}
+
+enum tandem_status tensors_prepare(
+    const struct tandem_backend *api, struct tandem_device *device,
+    const struct tandem_op *op, const struct tandem_tensor_desc *const *inputs,
+    uint32_t input_count, const struct tandem_tensor_desc *const *outputs,
+    uint32_t output_count, uint32_t max_alignment)
+{
+    struct tensor_call call;
+
+    tensor_call_init(&call, inputs, input_count, outputs, output_count,
+                     max_alignment);
+    return prepare_and_release(api, device, op, &call, false);
+}
+
+enum tandem_status tensors_poll(const struct tandem_backend *api,
+                                struct tandem_device *device,
+                                const struct tandem_op *op,
+                                const struct tandem_tensor_desc *const *inputs,
+                                uint32_t input_count,
+                                const struct tandem_tensor_desc *const *outputs,
+                                uint32_t output_count, uint32_t max_alignment)
+{
+    struct tensor_call call;
+
+    tensor_call_init(&call, inputs, input_count, outputs, output_count,
+                     max_alignment);
+    return prepare_and_release(api, device, op, &call, true);
 }
 
 enum tandem_status

@@ -6,6 +6,8 @@
 #ifndef TOOLS_TENSOR_CALL_H
 #define TOOLS_TENSOR_CALL_H
 
+#include <stdbool.h>
+
 #include <tandem/backend.h>
 
 /* The maximum number of inputs, and of outputs, also of invalid calls. */
@@ -17,10 +19,14 @@ struct tensor_call {
     const struct tandem_operand_desc *pointers[2 * MAX_CALL_OPERANDS];
     struct tandem_memory memory[2 * MAX_CALL_OPERANDS];
     uint32_t input_count, output_count;
+    uint32_t first_output;        /* its index in the arrays */
+    bool has_inputs, has_outputs; /* false: the plugin gets NULL */
 };
 
 /* Describes the tensors.  `max_alignment`, a power of two, limits the alignment
- * of the operands; it is that of their offsets.  0 means that of an element. */
+ * of the operands; it is that of their offsets.  0 means that of an element.
+ * The call may be invalid: NULL arrays and wrong counts reach the plugin, but
+ * of more than MAX_CALL_OPERANDS tensors none is described. */
 void tensor_call_init(struct tensor_call *out,
                       const struct tandem_tensor_desc *const *inputs,
                       uint32_t input_count,
@@ -40,6 +46,21 @@ enum tandem_status tensors_supported(
     const struct tandem_op *op, const struct tandem_tensor_desc *const *inputs,
     uint32_t input_count, const struct tandem_tensor_desc *const *outputs,
     uint32_t output_count);
+/* Prepares the call, which starts to compile it, and releases it. */
+enum tandem_status tensors_prepare(
+    const struct tandem_backend *api, struct tandem_device *device,
+    const struct tandem_op *op, const struct tandem_tensor_desc *const *inputs,
+    uint32_t input_count, const struct tandem_tensor_desc *const *outputs,
+    uint32_t output_count, uint32_t max_alignment);
+/* Like tensors_prepare, and returns TANDEM_NOT_READY if the call is not
+ * compiled yet, or the error of the compilation.  Does not block. */
+enum tandem_status tensors_poll(const struct tandem_backend *api,
+                                struct tandem_device *device,
+                                const struct tandem_op *op,
+                                const struct tandem_tensor_desc *const *inputs,
+                                uint32_t input_count,
+                                const struct tandem_tensor_desc *const *outputs,
+                                uint32_t output_count, uint32_t max_alignment);
 /* Prepares the call, launches it once and releases it.  `max_alignment` is that
  * of tensor_call_init. */
 enum tandem_status

@@ -135,8 +135,9 @@ static bool launch(struct cold_process *run, uint32_t id, const int64_t *ints,
     for (uint32_t i = 0; i < OPERANDS; i++)
         pointers[i] = &run->tensors[i];
     return !call_failed(run,
-                        backend->launch(run->stream, &op, pointers + 1,
-                                        run->count - 1, pointers, 1),
+                        tensors_launch(backend, run->device, run->stream, &op,
+                                       pointers + 1, run->count - 1, pointers,
+                                       1, 64),
                         "launch");
 }
 
@@ -189,9 +190,9 @@ static bool call_rows(struct cold_process *run)
 
 static bool call_reduce(struct cold_process *run)
 {
-    static const uint32_t ids[] = {
-        TANDEM_OP_SUM,         TANDEM_OP_MEAN, TANDEM_OP_REDUCE_MAX,
-        TANDEM_OP_LOG_SUM_EXP, TANDEM_OP_L2,   TANDEM_OP_ARGMAX};
+    static const uint32_t ids[] = {TANDEM_OP_SUM,        TANDEM_OP_MEAN,
+                                   TANDEM_OP_REDUCE_MAX, TANDEM_OP_LOG_SUM_EXP,
+                                   TANDEM_OP_L2,         TANDEM_OP_ARGMAX};
     uint32_t id = ids[below(run, 6)];
     int64_t rows, count, axes[] = {1 + (int64_t)below(run, 2), 0};
     rows_choose(run, &rows, &count);
@@ -296,10 +297,12 @@ static bool cold_open(struct cold_process *run)
                                         "simt-32x64:3:2", "simt-32x64",
                                         "clblast"};
     static const char *const nvidia[] = {
-        "3xtf32-128x128",       "3xtf32-64x64:2",       "fp16x3-128x128",
-        "fp16x3-64x64",         "wgmma-fp16x3-128x128", "wgmma-3xtf32-128x64:2",
-        "wgmma-3xtf32-128x128", "recompute",          "tf32-128x256",
-        "wgmma-tf32-128x128",   "16bit-128x256",        "wgmma-16bit-128x64"};
+        "3xtf32-128x128",       "3xtf32-64x64:2",
+        "fp16x3-128x128",       "fp16x3-64x64",
+        "wgmma-fp16x3-128x128", "wgmma-3xtf32-128x64:2",
+        "wgmma-3xtf32-128x128", "recompute",
+        "tf32-128x256",         "wgmma-tf32-128x128",
+        "16bit-128x256",        "wgmma-16bit-128x64"};
     struct tandem_device_info info = {.struct_size = sizeof(info)};
     const char *keys[] = {"test.exact_block_size", "test.gemm_kernel"};
     const char *values[] = {below(run, 2) != 0 ? "1" : "0",

@@ -6,7 +6,7 @@ if OPENCL
 tests_unit_opencl_libs = libopencl-test.la libvariants.la libopencl.la \
 	libcommon.la $(CHECK_LIBS) $(JANSSON_LIBS) $(OPENCL_LIBS) -lm -lpthread
 check_LTLIBRARIES += libopencl-test.la
-libopencl_test_la_SOURCES = %D%/support.c
+libopencl_test_la_SOURCES = %D%/support.c tools/common/tensor_call.c
 test_programs += $(tests_unit_opencl_programs)
 
 check_PROGRAMS += %D%/variant-runner %D%/cold-start-loop

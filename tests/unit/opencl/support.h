@@ -11,6 +11,7 @@
 #include <tandem/backend.h>
 
 #include "support/test_list.h"
+#include "../../../tools/common/tensor_call.h"
 
 #define SKIPPED 77
 

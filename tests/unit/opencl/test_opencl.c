@@ -204,7 +204,8 @@ TEST(the_last_group_combines_the_splits)
         const struct tandem_tensor_desc *inputs[] = {&input};
         const struct tandem_tensor_desc *outputs[] = {&output};
         OK(backend->upload(streams[on], to[on], 0, poison, sizeof(poison), 0));
-        OK(backend->launch(streams[on], &op, inputs, 1, outputs, 1));
+        OK(tensors_launch(backend, device, streams[on], &op, inputs, 1, outputs,
+                          1, 64));
         OK(backend->download(streams[on], to[on], 0, got[turn], sizeof(poison),
                              TANDEM_TRANSFER_ASYNC, TANDEM_TIMEOUT_INFINITE));
     }
@@ -283,7 +284,8 @@ TEST(large_pitches_are_transposed)
                                  .id = TANDEM_OP_TRANSPOSE,
                                  .ints = permutation,
                                  .int_count = 2};
-    OK(backend->launch(stream, &op, &inputs, 1, &outputs, 1));
+    OK(tensors_launch(backend, device, stream, &op, &inputs, 1, &outputs, 1,
+                      64));
     buffer_read(to, got, sizeof(got));
     for (int i = 0; i < LINES * ROWS; i++)
         ck_assert_int_eq(got[i % ROWS][i / ROWS], i % 251 + 1);
@@ -331,7 +333,8 @@ static void long_work_enqueue(struct tandem_buffer *buffer)
     const struct tandem_tensor_desc *operand = &tensor;
     struct tandem_op op = {.struct_size = sizeof(op), .id = TANDEM_OP_EXP};
     for (int i = 0; i < 3; i++)
-        OK(backend->launch(stream, &op, &operand, 1, &operand, 1));
+        OK(tensors_launch(backend, device, stream, &op, &operand, 1, &operand,
+                          1, 64));
 }
 
 struct uploads {

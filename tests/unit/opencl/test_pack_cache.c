@@ -130,7 +130,7 @@ static void write_launch(void)
     struct tandem_op op = {.struct_size = sizeof(op), .id = TANDEM_OP_NEG};
     for (uint32_t i = 0; i < K * N; i++)
         weight_host[0][i] = -weight_host[0][i];
-    OK(backend->launch(stream, &op, descs, 1, descs, 1));
+    OK(tensors_launch(backend, device, stream, &op, descs, 1, descs, 1, 64));
 }
 
 static void write_gemm(void)

@@ -52,7 +52,8 @@ static void compute_with(const char *const *pairs, uint32_t id, float value)
                                         1,      {ELEMENTS}, {1}};
     const struct tandem_tensor_desc *operand = &tensor;
     struct tandem_op op = {.struct_size = sizeof(op), .id = id};
-    OK(backend->launch(stream, &op, &operand, 1, &operand, 1));
+    OK(tensors_launch(backend, device, stream, &op, &operand, 1, &operand, 1,
+                      64));
     buffer_read(buffer, values, sizeof(values));
     for (int i = 0; i < ELEMENTS; i++)
         ck_assert(values[i] == value);

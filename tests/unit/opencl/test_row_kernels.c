@@ -65,7 +65,8 @@ static void launch(uint32_t id, int64_t rows, int64_t count, int64_t first,
         before[i] = -123.0f - (float)(i % 7);
     buffer_write(in, x, sizeof(x));
     buffer_write(out, before, sizeof(x));
-    OK(backend->launch(stream, &op, inputs, norm ? 3 : 1, &output, 1));
+    OK(tensors_launch(backend, device, stream, &op, inputs, norm ? 3 : 1,
+                      &output, 1, 64));
     buffer_read(out, y, sizeof(x));
 }
 
