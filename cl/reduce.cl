@@ -213,28 +213,26 @@ INLINE split_result_t split_reduce(const struct inputs *inputs,
                                    __local uint *vote_word)
 {
     const bool exists = at->row < p->outputs;
-    split_result_t result = {0.0f, 0};
-    bool is_second = false;
-    int scale = 0;
-    do {
-        struct accumulator own;
+    struct accumulator own;
+    accumulator_clear(&own);
+    if (exists)
+        split_accumulate(&own, inputs, at, p);
+    const float sum = lanes_combine(accumulator_partial(&own), partials,
+                                    at->lanes, at->step);
+    split_result_t result = {sum, 0};
+    const int scale = exists ? scale_wanted(sum) : 0;
+    if (UNLIKELY(rows_vote_any(scale != 0, vote_word, at->lanes, at->step))) {
         accumulator_clear(&own);
-        if (exists && !is_second)
-            split_accumulate(&own, inputs, at, p);
         if (scale != 0)
             split_accumulate_scaled(&own, inputs, at, p, scale);
-        const float sum = lanes_combine(accumulator_partial(&own), partials,
-                                        at->lanes, at->step);
+        const float rescaled = lanes_combine(accumulator_partial(&own),
+                                             partials, at->lanes, at->step);
         /* A sum that overflows after SCALE_UP has terms large enough for the
          * unscaled sum to be precise. */
-        const bool is_valid =
-            !is_second || scale < 0 || (scale > 0 && isfinite(sum));
-        result.sum = is_valid ? sum : result.sum;
-        result.scale = is_valid ? scale : result.scale;
-        scale = exists && !is_second ? scale_wanted(sum) : 0;
-        is_second = true;
-    } while (
-        UNLIKELY(rows_vote_any(scale != 0, vote_word, at->lanes, at->step)));
+        const bool is_valid = scale < 0 || (scale > 0 && isfinite(rescaled));
+        result.sum = is_valid ? rescaled : sum;
+        result.scale = is_valid ? scale : 0;
+    }
     return result;
 }
 #else
