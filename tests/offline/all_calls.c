@@ -503,6 +503,7 @@ static void activations_try(struct search *search, struct tandem_gemm *gemm)
         if (check_gemm(gemm, NULL, NULL) != TANDEM_OK)
             continue;
         search->valid = true;
+        launch_plan_clear(&plan);
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
         plan_add(search->keys, &plan);
         gemm_kernels_try(search, gemm, 0, GEMV_4);
@@ -566,8 +567,10 @@ static void gemm_16bit_try(struct search *search, struct tandem_gemm *gemm)
             i % 2 ? 0 : TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B;
         lds_set(gemm, i % 2 ? 0 : 1, i % 2 ? 0 : 1);
         gemm_kernels_try(search, gemm, 0, GEMM_KERNEL_COUNT);
+        launch_plan_clear(&plan);
         plan_naive_gemm(&plan, gemm, search->request.group_log2);
         plan_add(search->keys, &plan);
+        launch_plan_clear(&plan);
         plan_epilogue(&plan, gemm, search->request.group_log2, 1.0f);
         plan_add(search->keys, &plan);
     }

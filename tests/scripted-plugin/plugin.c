@@ -546,25 +546,6 @@ static enum tandem_status call_restrict(const struct prepared_call *call)
     return status == TANDEM_OK ? gemm_restrict(&product) : status;
 }
 
-/* Returns true if the header lets a plugin decline the invalid call. */
-static bool may_decline_shapes(const struct tandem_op *op,
-                               const struct tandem_operand_desc *const *inputs,
-                               uint32_t input_count,
-                               const struct tandem_operand_desc *const *outputs)
-{
-    const struct tandem_operand_desc *in, *out;
-
-    if (op == NULL || op->struct_size < TANDEM_OP_MIN_SIZE_1_0 ||
-        op->flags != 0 || input_count != 2 || inputs == NULL ||
-        outputs == NULL || inputs[0] == NULL || outputs[0] == NULL)
-        return false;
-    in = inputs[0];
-    out = outputs[0];
-    return in->rank != out->rank ||
-           (in->rank <= TANDEM_MAX_RANK &&
-            memcmp(in->shape, out->shape, in->rank * sizeof *in->shape) != 0);
-}
-
 static enum tandem_status op_prepare_scripted(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_operand_desc *const *inputs, uint32_t input_count,
@@ -579,9 +560,6 @@ static enum tandem_status op_prepare_scripted(
         flags & ~(uint32_t)TANDEM_PREPARE_QUERY, out_info,
         query ? &prepared : out_prepared);
 
-    if (status == TANDEM_INVALID_ARGUMENT && setting("order") != NULL &&
-        may_decline_shapes(op, inputs, input_count, outputs))
-        return last_error_set(TANDEM_UNSUPPORTED, "not valid or not supported");
     if (status != TANDEM_OK)
         return status;
     if (!query)
