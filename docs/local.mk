@@ -36,6 +36,10 @@ pluginexampledir = $(docdir)/examples/plugin
 nobase_dist_pluginexample_DATA = $(src_example_files) $(op_class_files) \
 	src/common/argument_check.c src/common/argument_check.h \
 	src/common/tensor_extent.c src/common/tensor_extent.h \
+	src/common/prepared_call.c src/common/prepared_call.h \
+	src/common/gemm_operator.c src/common/gemm_operator.h \
+	src/common/handle_pool.c src/common/handle_pool.h \
+	src/common/atfork.c src/common/atfork.h \
 	src/common/last_error.c src/common/last_error.h \
 	src/common/operator_table.c src/common/operator_table.h \
 	src/common/resize_axes.c src/common/resize_axes.h \

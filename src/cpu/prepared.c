@@ -100,12 +100,12 @@ static void prepared_free(struct tandem_prepared *prepared)
     handle_free(&prepared_pool, prepared);
 }
 
-enum tandem_status prepared_create(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
-    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
-    uint32_t flags, struct tandem_prepared_info *out_info,
-    struct tandem_prepared **out_prepared)
+static enum tandem_status
+create(struct tandem_device *device, const struct tandem_op *op,
+       const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+       const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+       uint32_t flags, struct tandem_prepared_info *out_info,
+       struct tandem_prepared **out_prepared)
 {
     const struct tandem_prepared_info info = {.struct_size = sizeof info,
                                               .is_ready = 1};
@@ -135,14 +135,28 @@ enum tandem_status prepared_create(
     prepared->base.call = call;
     prepared->base.device = device;
     prepared->base.device_id = device->id;
-    struct float_env host = float_env_enter();
     row_prepare(prepared);
     status = class_plan(device, call, &call->op, &prepared->plan);
-    float_env_leave(host);
     if (status == TANDEM_OK)
         *out_prepared = prepared;
     else
         prepared_free(prepared);
+    return status;
+}
+
+enum tandem_status prepared_create(
+    struct tandem_device *device, const struct tandem_op *op,
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared)
+{
+    /* The checks convert attributes to f32. */
+    struct float_env host = float_env_enter();
+    enum tandem_status status =
+        create(device, op, inputs, input_count, outputs, output_count, flags,
+               out_info, out_prepared);
+    float_env_leave(host);
     return status;
 }
 
@@ -226,9 +240,7 @@ static bool row_run(const struct tandem_device *device,
         row.in[i] = from;
     }
     row.out[0] = to;
-    struct float_env host = float_env_enter();
     prepared->row_function(&row);
-    float_env_leave(host);
     return true;
 }
 
@@ -295,11 +307,11 @@ static enum tandem_status run(struct tandem_device *device,
     return status;
 }
 
-enum tandem_status prepared_launch(struct tandem_stream *stream,
-                                   struct tandem_prepared *prepared,
-                                   const struct tandem_memory *memory,
-                                   uint32_t count, const double *scalars,
-                                   uint32_t scalar_count)
+static enum tandem_status launch(struct tandem_stream *stream,
+                                 struct tandem_prepared *prepared,
+                                 const struct tandem_memory *memory,
+                                 uint32_t count, const double *scalars,
+                                 uint32_t scalar_count)
 {
     struct launch_scalars set;
     const struct tandem_op *op;
@@ -334,6 +346,19 @@ enum tandem_status prepared_launch(struct tandem_stream *stream,
     return status;
 }
 
+enum tandem_status prepared_launch(struct tandem_stream *stream,
+                                   struct tandem_prepared *prepared,
+                                   const struct tandem_memory *memory,
+                                   uint32_t count, const double *scalars,
+                                   uint32_t scalar_count)
+{
+    struct float_env host = float_env_enter();
+    enum tandem_status status =
+        launch(stream, prepared, memory, count, scalars, scalar_count);
+    float_env_leave(host);
+    return status;
+}
+
 /* ---- the entry gemm ----------------------------------------------------- */
 
 const struct gemm_call_functions gemm_functions = {
@@ -346,6 +371,9 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
     if (status != TANDEM_OK)
         return status;
     struct tandem_device *device = stream->owned.device;
-    return gemm_call_launch(&device->gemm_calls, device, stream, gemm,
-                            buffer_span);
+    struct float_env host = float_env_enter();
+    status = gemm_call_launch(&device->gemm_calls, device, stream, gemm,
+                              buffer_span);
+    float_env_leave(host);
+    return status;
 }

@@ -200,6 +200,8 @@ static enum tandem_status call_is_supported(const struct prepared_call *call)
             return last_error_set(TANDEM_UNSUPPORTED, "only f32");
         return TANDEM_OK;
     case TANDEM_OP_GEMM:
+        if (call->input_count > (call->op.ints[GEMM_RESIDUAL] != 0 ? 3 : 2))
+            return last_error_set(TANDEM_UNSUPPORTED, "gemm: no bias");
         status = gemm_from_call(&checked, &gemm);
         if (status == TANDEM_OK)
             status = gemm_is_supported(&gemm);

@@ -354,6 +354,11 @@ static enum tandem_status gemm_restrict(const struct tandem_gemm *gemm)
 {
     const int64_t most = (int64_t)setting_number("side", 4096);
 
+    /* An empty product has no sizes when it is an operator. */
+    if (gemm->m == 0 || gemm->n == 0)
+        return op_is_excluded("gemm") || setting("large") != NULL
+                   ? last_error_set(TANDEM_UNSUPPORTED, "as scripted")
+                   : TANDEM_OK;
     return op_is_excluded("gemm") || gemm->m > most || gemm->n > most ||
                    gemm->k > most ||
                    (setting("even") != NULL &&
@@ -603,7 +608,7 @@ prepared_launch_scripted(struct tandem_stream *stream,
         strstr(last_error_get(), "another device") != NULL)
         return TANDEM_UNSUPPORTED;
     if (id == TANDEM_OP_RELU && setting("overwrite") != NULL &&
-        memory[1].byte_offset > 0)
+        status == TANDEM_OK && memory[1].byte_offset > 0)
         object_get(memory[1].buffer, BUFFER)
             ->memory[memory[1].byte_offset - 1] ^= 0xff;
     if (id == TANDEM_OP_GEMM && status == TANDEM_OK && us > 0)

@@ -236,7 +236,8 @@ enum tandem_status launch_plan(struct tandem_stream *stream,
     struct stream_kernel *kernel;
     enum tandem_status status = launch_plan_check(plan);
     /* Build all kernels first, so that nothing is enqueued if a build fails. */
-    for (uint32_t i = 0; plan->step_count > 1 && i < plan->step_count; i++)
+    const bool has_several = plan->step_count > 1 || plan->gemm.uses_clblast;
+    for (uint32_t i = 0; has_several && i < plan->step_count; i++)
         if (status == TANDEM_OK && plan->step[i].key.kernel != NULL)
             status = stream_kernel_get(stream, plan, i, &kernel);
     if (status == TANDEM_OK && plan->temp_bytes != 0)
