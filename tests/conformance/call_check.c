@@ -221,18 +221,32 @@ static enum tandem_status launch_with_scalars(const struct suite *plugin,
     return status;
 }
 
+/* Returns a number that depends only on the call, not on calls before it. */
+static uint32_t call_number(const struct arguments *arguments)
+{
+    uint32_t number = arguments->op.id;
+
+    for (uint32_t i = 0; i < CALL_OPERANDS; i++) {
+        const struct tandem_tensor_desc *desc = &arguments->descs[i];
+
+        number = number * 31 + (uint32_t)desc->byte_offset;
+        for (uint32_t k = 0; k < desc->rank && k < TANDEM_MAX_RANK; k++)
+            number = number * 31 + (uint32_t)desc->shape[k];
+    }
+    return number ^ number >> 16;
+}
+
 /*
  * Makes the call in one of several ways: the first and the second of several
- * runs, or in turn. Results can depend on the alignment, so that of several
- * runs is the same.
+ * runs, or one that its number selects. Results can depend on the alignment, so
+ * that of several runs is the same.
  */
 static enum tandem_status launch_in_turn(const struct suite *plugin,
                                          const struct arguments *arguments,
                                          uint32_t run, uint32_t runs)
 {
-    static uint32_t calls;
-    static uint32_t odd;
-    const uint32_t turn = runs > 1 ? run : calls++;
+    const uint32_t number = call_number(arguments);
+    const uint32_t turn = runs > 1 ? run : number;
 
     if (arguments->is_gemm)
         return turn % 2 == 0 || !arguments->is_operator
@@ -240,7 +254,8 @@ static enum tandem_status launch_in_turn(const struct suite *plugin,
                    : gemm_launch_as_operator(&plugin->api, plugin->device,
                                              plugin->stream, &arguments->gemm,
                                              turn % 4 == 1);
-    if (turn % 2 == 1 && odd++ % 2 == 0 && takes_scalars(plugin, arguments))
+    if (turn % 2 == 1 && (number >> 4) % 2 == 0 &&
+        takes_scalars(plugin, arguments))
         return launch_with_scalars(plugin, arguments);
     return tensors_launch(&plugin->api, plugin->device, plugin->stream,
                           &arguments->op, arguments->ins, arguments->in_count,
