@@ -4,6 +4,7 @@
 
 #include "opencl/device/cl_status.h"
 #include "opencl/device/event_wait.h"
+#include "opencl/queue/pending_waits.h"
 #include "opencl/queue/stream_lifecycle.h"
 
 #define EVENT_MAGIC 0x65766e74u
@@ -123,20 +124,34 @@ static enum tandem_status event_failed(struct tandem_event *event, cl_int code)
     return status;
 }
 
+/* Waits in the driver and records a failure. */
+static enum tandem_status wait_and_record(struct tandem_event *event,
+                                          uint64_t timeout_ns)
+{
+    struct pending_wait wait;
+    cl_int code = CL_SUCCESS;
+    pending_wait_begin(&wait, event->stream, event->seqno);
+    enum tandem_status status =
+        wait_event(event->device, event->event, timeout_ns, &code);
+    if (status == TANDEM_OK && code < 0)
+        status = event_failed(event, code);
+    pending_wait_end(&wait);
+    return status;
+}
+
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
 {
-    cl_int code = CL_SUCCESS;
     enum tandem_status status = event_check(event);
     if (status == TANDEM_OK)
         status = flush_stream(event);
     if (status != TANDEM_OK || atomic_load(&event->completed))
         return status;
-    status = wait_event(event->device, event->event, timeout_ns, &code);
-    if (status == TANDEM_OK && code < 0)
-        status = event_failed(event, code);
+    status = wait_and_record(event, timeout_ns);
+    if (status != TANDEM_OK)
+        return status;
     /* Another thread can have recorded the failure of an earlier command. */
-    if (status == TANDEM_OK)
-        status = flush_stream(event);
+    pending_waits_settle(event->stream, event->seqno);
+    status = flush_stream(event);
     if (status == TANDEM_OK)
         atomic_store(&event->completed, true);
     return status;

@@ -7,6 +7,7 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/device/event_wait.h"
 #include "opencl/device/quirks.h"
+#include "opencl/queue/pending_waits.h"
 
 #define STREAM_MAGIC 0x7374726du
 
@@ -177,6 +178,12 @@ static enum tandem_status wait_failed(struct tandem_stream *stream,
     return stream_fail(stream, TANDEM_DEVICE_LOST);
 }
 
+enum tandem_status stream_confirm(struct tandem_stream *stream)
+{
+    pending_waits_settle(stream->id, atomic_load(&stream->issued_seqno) + 1);
+    return stream_sticky_error(stream, "the stream's work");
+}
+
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns)
 {
@@ -192,7 +199,7 @@ enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
     if (status == TANDEM_OK)
         status = status_from_cl(device, code, "the stream's work");
     return status == TANDEM_OK
-               ? stream_sticky_error(stream, "the stream's work")
+               ? stream_confirm(stream)
                : wait_failed(stream, status, start_ns, timeout_ns);
 }
 
@@ -227,7 +234,7 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
         status = stream_wait(stream, event, timeout_ns);
         clReleaseEvent(event);
     } else {
-        status = stream_sticky_error(stream, "the stream's work");
+        status = stream_confirm(stream);
     }
     if (status == TANDEM_OK)
         stream_mark_completed(stream, seqno);

@@ -49,6 +49,10 @@ enum tandem_status stream_fail(struct tandem_stream *stream,
 enum tandem_status stream_sticky_error(struct tandem_stream *stream,
                                        const char *what);
 
+/* Returns the sticky error after the waits of other threads have ended (see
+ * pending_waits.h). Call this when the driver has reported that the last
+ * command completed, before its results are used. */
+enum tandem_status stream_confirm(struct tandem_stream *stream);
 /* Waits for an event of the stream. Returns NOT_READY if timeout_ns passes
  * first. If the event's command failed, makes the failure the sticky error,
  * waits until the other commands have completed, and returns the failure. */

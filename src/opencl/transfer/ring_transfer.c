@@ -256,7 +256,7 @@ static bool command_has_arrived(struct ring_transfer *transfer,
         return false;
     /* stream_wait also records a failure. */
     *out_status = state == CL_COMPLETE
-                      ? stream_sticky_error(stream, "the stream's work")
+                      ? stream_confirm(stream)
                       : stream_wait(stream, command->event,
                                     remaining_ns(transfer->deadline_ns,
                                                  TANDEM_TIMEOUT_INFINITE));
