@@ -43,31 +43,50 @@ static void plugin_load(const char *path)
     }
 }
 
-/* y = x + x, then y = relu(y), without a wait between the two. */
+/* Prepares an operator on vectors of 4 elements. */
+static struct tandem_prepared *prepare(uint32_t id, uint32_t input_count)
+{
+    const struct tandem_op op = {.struct_size = sizeof(op), .id = id};
+    const struct tandem_operand_desc vector = {.dtype = TANDEM_F32, .rank = 1,
+                                               .shape = {4}, .strides = {1}};
+    const struct tandem_operand_desc *inputs[2] = {&vector, &vector};
+    const struct tandem_operand_desc *output = &vector;
+    struct tandem_prepared *prepared;
+
+    need(backend->op_prepare(device, &op, inputs, input_count, &output, 1, 0,
+                             NULL, &prepared), "op_prepare");
+    return prepared;
+}
+
+/* y = relu(x + x), without a wait between the two operators. */
 static void elementwise_run(struct tandem_stream *stream)
 {
     const float x[4] = {-1.0f, 0.5f, 2.0f, -3.0f};
     float y[4];
-    struct tandem_tensor_desc a = {.dtype = TANDEM_F32, .rank = 1,
-                                   .shape = {4}, .strides = {1}}, b = a;
-    const struct tandem_tensor_desc *pair[2] = {&a, &a}, *result = &b;
-    const struct tandem_op add = {.struct_size = sizeof(add),
-                                  .id = TANDEM_OP_ADD};
-    const struct tandem_op relu = {.struct_size = sizeof(relu),
-                                   .id = TANDEM_OP_RELU};
+    struct tandem_buffer *a, *b, *c;
+    struct tandem_prepared *add = prepare(TANDEM_OP_ADD, 2);
+    struct tandem_prepared *relu = prepare(TANDEM_OP_RELU, 1);
 
-    need(backend->alloc(device, TANDEM_BYTES(sizeof(x)), &a.buffer), "alloc");
-    need(backend->alloc(device, TANDEM_BYTES(sizeof(y)), &b.buffer), "alloc");
-    need(backend->upload(stream, a.buffer, 0, x, sizeof(x), 0), "upload");
-    need(backend->launch(stream, &add, pair, 2, &result, 1), "launch add");
-    need(backend->launch(stream, &relu, &result, 1, &result, 1),
-         "launch relu");
-    need(backend->download(stream, b.buffer, 0, y, sizeof(y), 0,
+    need(backend->alloc(device, TANDEM_BYTES(sizeof(x)), &a), "alloc");
+    need(backend->alloc(device, TANDEM_BYTES(sizeof(x)), &b), "alloc");
+    need(backend->alloc(device, TANDEM_BYTES(sizeof(y)), &c), "alloc");
+    need(backend->upload(stream, a, 0, x, sizeof(x), 0), "upload");
+    need(backend->prepared_launch(stream, add,
+                                  (struct tandem_memory[]){{a, 0}, {a, 0},
+                                                           {b, 0}},
+                                  3, NULL, 0), "launch add");
+    need(backend->prepared_launch(stream, relu,
+                                  (struct tandem_memory[]){{b, 0}, {c, 0}}, 2,
+                                  NULL, 0), "launch relu");
+    need(backend->download(stream, c, 0, y, sizeof(y), 0,
                            TANDEM_TIMEOUT_INFINITE), "download");
     printf("relu(x + x) = %g %g %g %g\n", (double)y[0], (double)y[1],
            (double)y[2], (double)y[3]);
-    backend->free(a.buffer);
-    backend->free(b.buffer);
+    backend->prepared_release(add);
+    backend->prepared_release(relu);
+    backend->free(a);
+    backend->free(b);
+    backend->free(c);
 }
 
 /* c = a b for two matrices of 2 x 2. */

@@ -160,7 +160,7 @@ struct tandem_gemm;
  * converted to the dtype of the other operands as by CAST, and the shape of a
  * rank-0 tensor. At least one input must be a tensor.
  *
- * gemm is set only for TANDEM_OP_GEMM, which launch rejects. */
+ * gemm is set only for TANDEM_OP_GEMM by older hosts; NULL. */
 struct tandem_op {
     size_t struct_size;
     uint32_t id;    /* enum tandem_op_id */
@@ -253,11 +253,11 @@ enum tandem_device_caps {
     TANDEM_CAP_ZERO_COPY_IMPORT = 1u << 2,
     /* launch returns before the work is done. */
     TANDEM_CAP_ASYNC = 1u << 3,
-    /* Operators are compiled at first use: call query_ready before launch. */
+    /* Operators are compiled at first use: see prepared_wait. */
     TANDEM_CAP_JIT_COMPILATION = 1u << 4,
     /* Events of streams with TANDEM_STREAM_PROFILING have device times. */
     TANDEM_CAP_PROFILING = 1u << 5,
-    /* Every required operator works. Without this flag, call supports. */
+    /* Every required operator works. Without it, ask op_prepare. */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
     /* Test plugins only: open accepts the option "test.fault". */
     TANDEM_CAP_FAULT_INJECTION = 1u << 8,
@@ -445,7 +445,9 @@ struct tandem_operand_desc {
      * bytes do not. */
     uint32_t alignment_bytes;
     /* For an output: 1 + the number of the input which every launch passes as
-     * this output, too (see launch: outputs that are inputs). 0: none. */
+     * this output, too: same shape and strides. 0: none. An output of class
+     * UNARY to TERNARY, GRADIENT or OPTIMIZER may be any input, one of class
+     * SCATTER input 0, and that of GEMM the residual. */
     uint32_t same_as_input;
     uint32_t reserved[4]; /* 0 */
 };
@@ -587,42 +589,7 @@ struct tandem_backend {
     enum tandem_status (*trim)(struct tandem_device *device,
                                uint64_t keep_bytes);
 
-    /* -- operators --
-     * supports, prepare and query_ready use only the dtypes, shapes and strides
-     * of the descriptors; their buffers may be NULL.  GEMM passes op->gemm and
-     * no inputs or outputs. */
-
-    /* Required. Returns TANDEM_OK if launch would accept the call,
-     * TANDEM_UNSUPPORTED if the call is valid but not supported, or
-     * TANDEM_INVALID_ARGUMENT if it is invalid on every device. */
-    enum tandem_status (*supports)(
-        struct tandem_device *device, const struct tandem_op *op,
-        const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-        const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* Optional. Starts to compile in the background. Fallback: TANDEM_OK. */
-    enum tandem_status (*prepare)(
-        struct tandem_device *device, const struct tandem_op *op,
-        const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-        const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* Optional. Never blocks. Returns TANDEM_OK if launch will not compile,
-     * TANDEM_NOT_READY if launch would compile or a compilation is running, or
-     * another status if compilation failed. Fallback: TANDEM_OK. */
-    enum tandem_status (*query_ready)(
-        struct tandem_device *device, const struct tandem_op *op,
-        const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-        const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-    /* Required [blocks only to compile]. Enqueues the operator. op and the
-     * descriptors may be changed on return. An output of class UNARY to
-     * TERNARY, GRADIENT or OPTIMIZER may be exactly one of its inputs: same
-     * buffer, offset, shape and strides. An output of class SCATTER may be
-     * exactly input 0. Any other output that shares a byte with an input, an
-     * output or itself is TANDEM_INVALID_ARGUMENT. Disjoint slices of one
-     * tensor, also transposed, are accepted. With other strides, a plugin that
-     * is not sure may report an overlap. */
-    enum tandem_status (*launch)(
-        struct tandem_stream *stream, const struct tandem_op *op,
-        const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-        const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
+    /* -- operators -- */
     /* Required [blocks only to compile]. Enqueues a GEMM on the stream. */
     enum tandem_status (*gemm)(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm);
@@ -660,38 +627,40 @@ struct tandem_backend {
                                            struct tandem_event *end,
                                            uint64_t *out_ns);
 
-    /* -- prepared operators: all functions or none -- */
-    /* Optional. Checks a call without memory, chooses its kernels, and starts
+    /* -- prepared operators -- */
+    /* Required. Checks a call without memory, chooses its kernels, and starts
      * to compile them in the background. inputs[i] is NULL for a scalar (see
      * struct tandem_op). Copies what it needs. Fills out_info unless it is
      * NULL; sets *out_prepared to an operator that the caller releases. With
      * TANDEM_PREPARE_QUERY it is set to NULL, and out_prepared may be NULL.
      * TANDEM_INVALID_ARGUMENT if the call is invalid on every device,
-     * TANDEM_UNSUPPORTED if the device does not support it, or for a gemm.
-     * Any thread. Fallback: TANDEM_UNSUPPORTED. */
+     * TANDEM_UNSUPPORTED if the device does not support it.
+     * Any thread. */
     enum tandem_status (*op_prepare)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_operand_desc *const *inputs, uint32_t input_count,
         const struct tandem_operand_desc *const *outputs, uint32_t output_count,
         uint32_t flags, struct tandem_prepared_info *out_info,
         struct tandem_prepared **out_prepared);
-    /* Optional [blocks]. Waits until the operator is compiled: TANDEM_OK.
+    /* Required [blocks]. Waits until the operator is compiled: TANDEM_OK.
      * Returns TANDEM_NOT_READY if that takes longer (timeout_ns 0: polls), or
      * the error of the compilation. Any thread. */
     enum tandem_status (*prepared_wait)(struct tandem_prepared *prepared,
                                         uint64_t timeout_ns);
-    /* Optional. Releases the operator, also while work of its launches is not
+    /* Required. Releases the operator, also while work of its launches is not
      * complete, and after its device was closed. No other call with it may be
      * in progress. Any thread. */
     void (*prepared_release)(struct tandem_prepared *prepared);
-    /* Optional [blocks only to compile]. Enqueues the operator on a stream of
+    /* Required [blocks only to compile]. Enqueues the operator on a stream of
      * its device. Any number of threads may launch it at the same time, each on
      * its own stream. memory has the inputs, then the outputs; that of a scalar
      * is ignored. TANDEM_INVALID_ARGUMENT if a buffer is not live, is mapped or
      * belongs to another device, if an operand reaches outside its buffer or is
      * less aligned than described, or if an output shares a byte with another
      * operand, except with the input that same_as_input names, and with inputs
-     * that are exactly this input (x * x in place).
+     * that are exactly this input (x * x in place). Disjoint slices of one
+     * tensor, also transposed, are accepted. With other strides, a plugin that
+     * is not sure may report an overlap.
      * scalars replace op->floats for this launch, for the operators with scalar
      * inputs, optimizers (those of adam are followed by step) and gemm; NULL:
      * as prepared.  alpha and beta are 0 exactly if they were when the operator

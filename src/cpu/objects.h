@@ -157,19 +157,6 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
                                     struct tandem_event *end, uint64_t *out_ns);
 
-/* ---- launch.c ----------------------------------------------------------- */
-
-enum tandem_status launch_supports(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count);
-enum tandem_status launch_run(struct tandem_stream *stream,
-                              const struct tandem_op *op,
-                              const struct tandem_tensor_desc *const *inputs,
-                              uint32_t input_count,
-                              const struct tandem_tensor_desc *const *outputs,
-                              uint32_t output_count);
-
 /* ---- prepared.c --------------------------------------------------------- */
 
 enum tandem_status prepared_create(
@@ -193,7 +180,7 @@ enum tandem_status gemm_run(struct tandem_stream *stream,
 
 /* ---- operators: called with checked arguments, from the caller's thread - */
 
-/* Arguments of one call of launch_run. */
+/* A call of an operator. */
 struct work {
     struct tandem_device *device;
     const struct tandem_op *op;

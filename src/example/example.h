@@ -50,7 +50,7 @@ enum tandem_status op_launch(const struct object *device,
 
 /*
  * Returns TANDEM_OK if the plugin supports the call. Checks the buffers only if
- * device is not NULL. For GEMM, only op->gemm is used.
+ * device is not NULL.
  */
 enum tandem_status op_check(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,

@@ -369,35 +369,6 @@ static enum tandem_status fill(struct tandem_stream *stream,
 
 /* ---- operators ---------------------------------------------------------- */
 
-static enum tandem_status
-supports(struct tandem_device *device, const struct tandem_op *op,
-         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-         const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    struct object *owner;
-    enum tandem_status status = object_use(device, DEVICE, &owner);
-    if (status != TANDEM_OK)
-        return status;
-    return op_check(op, inputs, input_count, outputs, output_count, NULL);
-}
-
-static enum tandem_status
-launch(struct tandem_stream *stream, const struct tandem_op *op,
-       const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-       const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    struct object *queue;
-    enum tandem_status status = object_use(stream, STREAM, &queue);
-    if (status == TANDEM_OK)
-        status = op_check(op, inputs, input_count, outputs, output_count,
-                          queue->device);
-    if (status == TANDEM_OK && op->id == TANDEM_OP_GEMM)
-        status = argument_error("launch: gemm has a function of its own");
-    if (status == TANDEM_OK)
-        op_compute(op, inputs, input_count, outputs[0]);
-    return status;
-}
-
 static enum tandem_status gemm(struct tandem_stream *stream,
                                const struct tandem_gemm *product)
 {
@@ -583,8 +554,6 @@ static const struct tandem_backend backend = {
     .copy = copy,
     .fill = fill,
     .memory_stats = memory_stats,
-    .supports = supports,
-    .launch = launch,
     .gemm = gemm,
     .op_prepare = prepare,
     .prepared_wait = prepared_wait,

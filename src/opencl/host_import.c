@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "opencl/launch/kernel_launch.h"
+#include "opencl/launch/prepared.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/stream_lifecycle.h"
 
@@ -72,37 +72,39 @@ static bool commands_are_coherent(const struct coherence_test *test)
                     2, 1);
 }
 
-static const struct tandem_op test_op = {.struct_size = sizeof(test_op),
-                                         .id = TANDEM_OP_NEG};
-static const struct tandem_tensor_desc test_desc = {
-    .dtype = TANDEM_F32, .rank = 1, .shape = {TEST_FLOATS}, .strides = {1}};
-
-static struct op_request test_request(const struct tandem_tensor_desc **in,
-                                      const struct tandem_tensor_desc **out)
+/* Prepares the operator of the test, which starts to compile it.  Returns NULL
+ * on failure. */
+static struct tandem_prepared *test_operator_new(struct tandem_device *device)
 {
-    return (struct op_request){.op = &test_op,
-                               .inputs = in,
-                               .input_count = 1,
-                               .outputs = out,
-                               .output_count = 1};
+    const struct tandem_op op = {.struct_size = sizeof(op),
+                                 .id = TANDEM_OP_NEG};
+    const struct tandem_operand_desc page = {.dtype = TANDEM_F32,
+                                             .rank = 1,
+                                             .shape = {TEST_FLOATS},
+                                             .strides = {1},
+                                             .alignment_bytes = 64};
+    const struct tandem_operand_desc *operand = &page;
+    struct tandem_prepared *prepared = NULL;
+    prepared_create(device, &op, &operand, 1, &operand, 1, 0, NULL, &prepared);
+    return prepared;
 }
 
 /* Tests kernels, because a driver can treat them differently from commands that
  * copy. */
 static bool kernels_are_coherent(const struct coherence_test *test)
 {
-    struct tandem_tensor_desc descs[2] = {test_desc, test_desc};
-    const struct tandem_tensor_desc *in = &descs[0], *out = &descs[1];
-    const struct op_request request = test_request(&in, &out);
-    bool coherent = true;
-    descs[0].buffer = test->from_buffer;
-    descs[1].buffer = test->to_buffer;
+    const struct tandem_memory memory[] = {{test->from_buffer, 0},
+                                           {test->to_buffer, 0}};
+    struct tandem_prepared *prepared = test_operator_new(test->stream->device);
+    bool coherent = prepared != NULL;
     for (int i = 0; i < KERNELS && coherent; i++) {
         const float first = (float)(i * 4096 + 1);
         write_pages(test, first);
-        coherent =
-            page_has(test, launch_op(test->stream, &request), -first, -1);
+        coherent = page_has(
+            test, prepared_launch(test->stream, prepared, memory, 2, NULL, 0),
+            -first, -1);
     }
+    prepared_release(prepared);
     return coherent;
 }
 
@@ -139,18 +141,9 @@ static bool coherence_test_run(struct tandem_device *device)
 void import_prepare(struct tandem_device *device)
 {
     const struct platform_device *hardware = device->hardware;
-    const struct tandem_tensor_desc *in = &test_desc, *out = &test_desc;
-    struct launch_plan plan;
-    struct launch_memory memory;
-    if (hardware->info.kind == TANDEM_DEVICE_CPU || !hardware->unified ||
-        atomic_load(&device->shares_memory) != COHERENCE_UNKNOWN)
-        return;
-    const struct op_request request = test_request(&in, &out);
-    if (launch_plan_for_device(device, &request, &plan, &memory) != TANDEM_OK)
-        return;
-    for (uint32_t i = 0; i < plan.step_count; i++)
-        if (plan.step[i].key.kernel != NULL)
-            kernel_variant_prepare(device, &plan, i);
+    if (hardware->info.kind != TANDEM_DEVICE_CPU && hardware->unified &&
+        atomic_load(&device->shares_memory) == COHERENCE_UNKNOWN)
+        prepared_release(test_operator_new(device));
 }
 
 static bool shares_memory(struct tandem_device *device)

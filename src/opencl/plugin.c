@@ -203,107 +203,6 @@ static enum tandem_status entry_trim(struct tandem_device *device,
 
 /* ---- operators ---- */
 
-static bool is_gemm(const struct tandem_op *op)
-{
-    return op != NULL && op->id == TANDEM_OP_GEMM;
-}
-
-static struct op_request
-request_of(const struct tandem_op *op,
-           const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-           const struct tandem_tensor_desc *const *outputs,
-           uint32_t output_count)
-{
-    return (struct op_request){.op = op,
-                               .inputs = inputs,
-                               .outputs = outputs,
-                               .input_count = input_count,
-                               .output_count = output_count,
-                               .select_gemm = gemm_selector_choose_own};
-}
-
-/* Checks the device and the operands for calls that launch no kernel, such as
- * entry_supports. */
-static enum tandem_status check_call(struct tandem_device *device,
-                                     const struct op_request *request)
-{
-    enum tandem_status status = device_check(device);
-    return status == TANDEM_OK ? launch_check(device, request, false) : status;
-}
-
-/* Prepares the GEMM and polls its compilation. */
-static enum tandem_status gemm_ready(struct tandem_device *device,
-                                     const struct tandem_gemm *gemm)
-{
-    struct tandem_gemm normalized;
-    struct gemm_operator operator;
-    struct tandem_prepared *prepared;
-    gemm_args_normalize(&normalized, gemm);
-    gemm_operator_make(&operator, & normalized);
-    for (uint32_t i = 0; i <= operator.input_count; i++)
-        operator.operands[i].alignment_bytes = 64;
-    enum tandem_status status = prepared_create(
-        device, &operator.op, operator.pointers, operator.input_count,
-        &operator.pointers[operator.input_count], 1, 0, NULL, &prepared);
-    if (status == TANDEM_OK)
-        status = prepared_wait(prepared, 0);
-    prepared_release(prepared);
-    return status;
-}
-
-/* Plans the operator and calls `visit` for each kernel that needs a build,
- * until a call fails.  If the device cannot run a kernel, prepares another one
- * and returns NOT_READY. */
-static enum tandem_status visit_kernels(
-    struct tandem_device *device, const struct op_request *request,
-    enum tandem_status (*visit)(struct tandem_device *device,
-                                const struct launch_plan *plan, uint32_t step))
-{
-    struct launch_plan plan;
-    struct launch_memory memory;
-    enum tandem_status status =
-        launch_plan_for_device(device, request, &plan, &memory);
-    for (uint32_t i = 0; status == TANDEM_OK && i < plan.step_count; i++)
-        if (plan.step[i].key.kernel != NULL)
-            status = visit(device, &plan, i);
-    if (!failed_kernel_disable(device, &plan, status))
-        return status;
-    status = visit_kernels(device, request, kernel_variant_prepare);
-    return status == TANDEM_OK ? TANDEM_NOT_READY : status;
-}
-
-static enum tandem_status entry_supports(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    const struct op_request request =
-        request_of(op, inputs, input_count, outputs, output_count);
-    struct launch_plan plan;
-    struct launch_memory memory;
-    enum tandem_status status = check_call(device, &request);
-    if (status != TANDEM_OK || is_gemm(op))
-        return status;
-    return launch_plan_for_device(device, &request, &plan, &memory);
-}
-
-static enum tandem_status entry_prepare(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    const struct op_request request =
-        request_of(op, inputs, input_count, outputs, output_count);
-    enum tandem_status status = check_call(device, &request);
-    if (status != TANDEM_OK)
-        return status;
-    import_prepare(device);
-    if (!is_gemm(op))
-        return visit_kernels(device, &request, kernel_variant_prepare);
-    status = gemm_ready(device, op->gemm);
-    return status == TANDEM_NOT_READY ? TANDEM_OK : status;
-}
-
 static enum tandem_status entry_op_prepare(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_operand_desc *const *inputs, uint32_t input_count,
@@ -316,68 +215,6 @@ static enum tandem_status entry_op_prepare(
         import_prepare(device);
     return prepared_create(device, op, inputs, input_count, outputs,
                            output_count, flags, out_info, out_prepared);
-}
-
-static enum tandem_status kernel_ready(struct tandem_device *device,
-                                       const struct launch_plan *plan,
-                                       uint32_t step)
-{
-    enum tandem_status status =
-        kernel_variant_query(device, &plan->step[step].key);
-    /* The kernel may have been prepared for larger work-groups than it
-     * supports.  Prepare it again with the current group size. */
-    if (status == TANDEM_NOT_READY && programs_need_smaller_groups(device))
-        kernel_variant_prepare(device, plan, step);
-    return status;
-}
-
-static enum tandem_status entry_query_ready(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    const struct op_request request =
-        request_of(op, inputs, input_count, outputs, output_count);
-    enum tandem_status status = check_call(device, &request);
-    if (status != TANDEM_OK)
-        return status;
-    return is_gemm(op) ? gemm_ready(device, op->gemm)
-                       : visit_kernels(device, &request, kernel_ready);
-}
-
-/* Launches an operator other than GEMM.  If the device cannot run a kernel,
- * uses another one. */
-static enum tandem_status operator_launch(struct tandem_stream *stream,
-                                          const struct op_request *request)
-{
-    struct tandem_device *device = stream->device;
-    struct launch_plan plan;
-    struct launch_memory memory;
-    enum tandem_status status;
-    do
-        status = launch_op(stream, request);
-    while ((status == TANDEM_FAILED || status == TANDEM_UNSUPPORTED) &&
-           atomic_load(&stream->status) == TANDEM_OK &&
-           launch_check(device, request, true) == TANDEM_OK &&
-           launch_plan_for_device(device, request, &plan, &memory) ==
-               TANDEM_OK &&
-           failed_kernel_disable(device, &plan, status));
-    return status;
-}
-
-static enum tandem_status entry_launch(
-    struct tandem_stream *stream, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    const struct op_request request =
-        request_of(op, inputs, input_count, outputs, output_count);
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    if (!is_gemm(op))
-        return operator_launch(stream, &request);
-    return argument_error("launch: use gemm for a matrix product");
 }
 
 static enum tandem_status entry_gemm(struct tandem_stream *stream,
@@ -458,10 +295,6 @@ static const struct tandem_backend backend = {
     .unmap = buffer_unmap,
     .memory_stats = entry_stats,
     .trim = entry_trim,
-    .supports = entry_supports,
-    .prepare = entry_prepare,
-    .query_ready = entry_query_ready,
-    .launch = entry_launch,
     .gemm = entry_gemm,
     .stream_create = entry_stream_create,
     .stream_destroy = entry_stream_destroy,

@@ -118,7 +118,7 @@ FIELD(tandem_memory_stats, buffer_count, 56, 52, 56)
 FIELD(tandem_memory_stats, cached_kernel_count, 64, 60, 64)
 FIELD(tandem_memory_stats, free_bytes, 72, 68, 72)
 
-SIZE(tandem_backend, 328, 168, 168)
+SIZE(tandem_backend, 296, 152, 152)
 ALIGNMENT(tandem_backend, 8, 4, 4)
 FIELD(tandem_backend, struct_size, 0, 0, 0)
 FIELD(tandem_backend, abi_major, 8, 4, 4)
@@ -144,24 +144,20 @@ FIELD(tandem_backend, map, 152, 80, 80)
 FIELD(tandem_backend, unmap, 160, 84, 84)
 FIELD(tandem_backend, memory_stats, 168, 88, 88)
 FIELD(tandem_backend, trim, 176, 92, 92)
-FIELD(tandem_backend, supports, 184, 96, 96)
-FIELD(tandem_backend, prepare, 192, 100, 100)
-FIELD(tandem_backend, query_ready, 200, 104, 104)
-FIELD(tandem_backend, launch, 208, 108, 108)
-FIELD(tandem_backend, gemm, 216, 112, 112)
-FIELD(tandem_backend, stream_create, 224, 116, 116)
-FIELD(tandem_backend, stream_destroy, 232, 120, 120)
-FIELD(tandem_backend, stream_query, 240, 124, 124)
-FIELD(tandem_backend, stream_synchronize, 248, 128, 128)
-FIELD(tandem_backend, stream_wait_event, 256, 132, 132)
-FIELD(tandem_backend, event_record, 264, 136, 136)
-FIELD(tandem_backend, event_destroy, 272, 140, 140)
-FIELD(tandem_backend, event_wait, 280, 144, 144)
-FIELD(tandem_backend, event_elapsed_ns, 288, 148, 148)
-FIELD(tandem_backend, op_prepare, 296, 152, 152)
-FIELD(tandem_backend, prepared_wait, 304, 156, 156)
-FIELD(tandem_backend, prepared_release, 312, 160, 160)
-FIELD(tandem_backend, prepared_launch, 320, 164, 164)
+FIELD(tandem_backend, gemm, 184, 96, 96)
+FIELD(tandem_backend, stream_create, 192, 100, 100)
+FIELD(tandem_backend, stream_destroy, 200, 104, 104)
+FIELD(tandem_backend, stream_query, 208, 108, 108)
+FIELD(tandem_backend, stream_synchronize, 216, 112, 112)
+FIELD(tandem_backend, stream_wait_event, 224, 116, 116)
+FIELD(tandem_backend, event_record, 232, 120, 120)
+FIELD(tandem_backend, event_destroy, 240, 124, 124)
+FIELD(tandem_backend, event_wait, 248, 128, 128)
+FIELD(tandem_backend, event_elapsed_ns, 256, 132, 132)
+FIELD(tandem_backend, op_prepare, 264, 136, 136)
+FIELD(tandem_backend, prepared_wait, 272, 140, 140)
+FIELD(tandem_backend, prepared_release, 280, 144, 144)
+FIELD(tandem_backend, prepared_launch, 288, 148, 148)
 
 SIZE(tandem_operand_desc, 160, 160, 160)
 ALIGNMENT(tandem_operand_desc, 8, 4, 8)
@@ -265,76 +261,73 @@ FIELD(tandem_explanation, candidates, 56, 52, 56)
 
 ENTRY(last_error, const char *(*)(void))
 ENTRY(device_count, enum tandem_status (*)(uint32_t *))
-ENTRY(device_describe, enum tandem_status (*)(uint32_t, struct
-      tandem_device_info *))
+ENTRY(device_describe,
+      enum tandem_status (*)(uint32_t, struct tandem_device_info *))
 ENTRY(open, enum tandem_status (*)(uint32_t, const struct tandem_open_options *,
-      struct tandem_device **))
+                                   struct tandem_device **))
 ENTRY(close, void (*)(struct tandem_device *))
 ENTRY(tune, enum tandem_status (*)(struct tandem_device *, uint64_t,
-      tandem_tuning_result_fn, void *))
+                                   tandem_tuning_result_fn, void *))
 ENTRY(alloc, enum tandem_status (*)(struct tandem_device *,
                                     const struct tandem_alloc_options *,
                                     struct tandem_buffer **))
 ENTRY(free, void (*)(struct tandem_buffer *))
-ENTRY(upload, enum tandem_status (*)(struct tandem_stream *, struct
-      tandem_buffer *, uint64_t, const void *, uint64_t, uint32_t))
-ENTRY(download, enum tandem_status (*)(struct tandem_stream *, struct
-      tandem_buffer *, uint64_t, void *, uint64_t, uint32_t, uint64_t))
-ENTRY(copy, enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer
-      *, uint64_t, struct tandem_buffer *, uint64_t, uint64_t))
-ENTRY(fill, enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer
-      *, uint64_t, uint64_t, const void *, uint32_t))
-ENTRY(host_alloc, enum tandem_status (*)(struct tandem_device *, uint64_t, void
-      **))
+ENTRY(upload,
+      enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer *,
+                             uint64_t, const void *, uint64_t, uint32_t))
+ENTRY(download,
+      enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer *,
+                             uint64_t, void *, uint64_t, uint32_t, uint64_t))
+ENTRY(copy, enum tandem_status (*)(struct tandem_stream *,
+                                   struct tandem_buffer *, uint64_t,
+                                   struct tandem_buffer *, uint64_t, uint64_t))
+ENTRY(fill,
+      enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer *,
+                             uint64_t, uint64_t, const void *, uint32_t))
+ENTRY(host_alloc,
+      enum tandem_status (*)(struct tandem_device *, uint64_t, void **))
 ENTRY(host_free, void (*)(struct tandem_device *, void *))
 ENTRY(import_host, enum tandem_status (*)(struct tandem_device *, void *,
                                           uint64_t, tandem_release_fn, void *,
                                           struct tandem_buffer **))
-ENTRY(map, enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer
-      *, uint64_t, uint64_t, uint32_t, uint64_t, void **))
-ENTRY(unmap, enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer
-      *, void *))
-ENTRY(memory_stats, enum tandem_status (*)(struct tandem_device *, struct
-      tandem_memory_stats *))
+ENTRY(map,
+      enum tandem_status (*)(struct tandem_stream *, struct tandem_buffer *,
+                             uint64_t, uint64_t, uint32_t, uint64_t, void **))
+ENTRY(unmap, enum tandem_status (*)(struct tandem_stream *,
+                                    struct tandem_buffer *, void *))
+ENTRY(memory_stats, enum tandem_status (*)(struct tandem_device *,
+                                           struct tandem_memory_stats *))
 ENTRY(trim, enum tandem_status (*)(struct tandem_device *, uint64_t))
-ENTRY(supports, enum tandem_status (*)(struct tandem_device *, const struct
-      tandem_op *, const struct tandem_tensor_desc *const *, uint32_t, const
-      struct tandem_tensor_desc *const *, uint32_t))
-ENTRY(prepare, enum tandem_status (*)(struct tandem_device *, const struct
-      tandem_op *, const struct tandem_tensor_desc *const *, uint32_t, const
-      struct tandem_tensor_desc *const *, uint32_t))
-ENTRY(query_ready, enum tandem_status (*)(struct tandem_device *, const struct
-      tandem_op *, const struct tandem_tensor_desc *const *, uint32_t, const
-      struct tandem_tensor_desc *const *, uint32_t))
-ENTRY(launch, enum tandem_status (*)(struct tandem_stream *, const struct
-      tandem_op *, const struct tandem_tensor_desc *const *, uint32_t, const
-      struct tandem_tensor_desc *const *, uint32_t))
-ENTRY(gemm, enum tandem_status (*)(struct tandem_stream *, const struct
-      tandem_gemm *))
+ENTRY(gemm, enum tandem_status (*)(struct tandem_stream *,
+                                   const struct tandem_gemm *))
 ENTRY(stream_create, enum tandem_status (*)(struct tandem_device *, uint32_t,
-      struct tandem_stream **))
+                                            struct tandem_stream **))
 ENTRY(stream_destroy, void (*)(struct tandem_stream *))
 ENTRY(stream_query, enum tandem_status (*)(struct tandem_stream *))
-ENTRY(stream_synchronize, enum tandem_status (*)(struct tandem_stream *,
-      uint64_t))
-ENTRY(stream_wait_event, enum tandem_status (*)(struct tandem_stream *, struct
-      tandem_event *))
-ENTRY(event_record, enum tandem_status (*)(struct tandem_stream *, struct
-      tandem_event **))
+ENTRY(stream_synchronize,
+      enum tandem_status (*)(struct tandem_stream *, uint64_t))
+ENTRY(stream_wait_event,
+      enum tandem_status (*)(struct tandem_stream *, struct tandem_event *))
+ENTRY(event_record,
+      enum tandem_status (*)(struct tandem_stream *, struct tandem_event **))
 ENTRY(event_destroy, void (*)(struct tandem_event *))
 ENTRY(event_wait, enum tandem_status (*)(struct tandem_event *, uint64_t))
 ENTRY(event_elapsed_ns,
       enum tandem_status (*)(struct tandem_event *, struct tandem_event *,
                              uint64_t *))
-ENTRY(op_prepare, enum tandem_status (*)(struct tandem_device *, const struct
-      tandem_op *, const struct tandem_operand_desc *const *, uint32_t, const
-      struct tandem_operand_desc *const *, uint32_t, uint32_t, struct
-      tandem_prepared_info *, struct tandem_prepared **))
+ENTRY(op_prepare,
+      enum tandem_status (*)(struct tandem_device *, const struct tandem_op *,
+                             const struct tandem_operand_desc *const *,
+                             uint32_t,
+                             const struct tandem_operand_desc *const *,
+                             uint32_t, uint32_t, struct tandem_prepared_info *,
+                             struct tandem_prepared **))
 ENTRY(prepared_wait, enum tandem_status (*)(struct tandem_prepared *, uint64_t))
 ENTRY(prepared_release, void (*)(struct tandem_prepared *))
-ENTRY(prepared_launch, enum tandem_status (*)(struct tandem_stream *, struct
-      tandem_prepared *, const struct tandem_memory *, uint32_t, const double
-      *, uint32_t))
+ENTRY(prepared_launch,
+      enum tandem_status (*)(struct tandem_stream *, struct tandem_prepared *,
+                             const struct tandem_memory *, uint32_t,
+                             const double *, uint32_t))
 
 /* ---- enumerators ---- */
 

@@ -68,8 +68,6 @@ struct fixture {
 static bool fixture_make(struct suite *suite, struct fixture *out)
 {
     memset(out, 0, sizeof(*out));
-    if (!HAS_FUNCTION(op_prepare))
-        return false;
     add_call_set(&out->call, 0.5);
     out->x = vector_new(suite, suite->device, NULL, ELEMENTS, 1, 1);
     out->y = vector_new(suite, suite->device, NULL, ELEMENTS, -1, 0);

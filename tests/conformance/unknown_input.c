@@ -337,8 +337,6 @@ static void prepare_run(struct suite *suite)
     struct tandem_operand_desc descs[2] = {{.dtype = TANDEM_F32}};
     const struct tandem_operand_desc *in = &descs[0], *out = &descs[1];
 
-    if (!HAS_FUNCTION(op_prepare))
-        return;
     unknown_call_reset(&p, op_find(TANDEM_OP_NEG));
     for (uint32_t i = 0; i < ALL_FLAGS; i++)
         if ((1u << i & known) == 0)

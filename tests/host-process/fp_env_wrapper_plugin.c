@@ -84,31 +84,35 @@ static enum tandem_status expect_unchanged(enum tandem_status status,
 }
 
 /* Makes a call in the changed environment, and returns its status. */
-#define RETURN_CHECKED(call)                                                 \
-    do {                                                                     \
-        struct fp_environment before_;                                       \
-                                                                             \
-        environment_set();                                                   \
-        before_ = fp_environment_read();                                     \
-        return expect_unchanged(call, &before_);                             \
+#define RETURN_CHECKED(call)                                                   \
+    do {                                                                       \
+        struct fp_environment before_;                                         \
+                                                                               \
+        environment_set();                                                     \
+        before_ = fp_environment_read();                                       \
+        return expect_unchanged(call, &before_);                               \
     } while (0)
 
-static enum tandem_status wrapped_supports(
+static enum tandem_status wrapped_prepare(
     struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
+    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
+    uint32_t flags, struct tandem_prepared_info *out_info,
+    struct tandem_prepared **out_prepared)
 {
-    RETURN_CHECKED(inner->supports(device, op, inputs, input_count, outputs,
-                                   output_count));
+    RETURN_CHECKED(inner->op_prepare(device, op, inputs, input_count, outputs,
+                                     output_count, flags, out_info,
+                                     out_prepared));
 }
 
-static enum tandem_status wrapped_launch(
-    struct tandem_stream *stream, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+static enum tandem_status wrapped_launch(struct tandem_stream *stream,
+                                         struct tandem_prepared *prepared,
+                                         const struct tandem_memory *memory,
+                                         uint32_t count, const double *scalars,
+                                         uint32_t scalar_count)
 {
-    RETURN_CHECKED(inner->launch(stream, op, inputs, input_count, outputs,
-                                 output_count));
+    RETURN_CHECKED(inner->prepared_launch(stream, prepared, memory, count,
+                                          scalars, scalar_count));
 }
 
 static enum tandem_status wrapped_gemm(struct tandem_stream *stream,
@@ -144,8 +148,8 @@ static void inner_load(void)
     table.name = "fp-env-wrapper";
     inner_error = inner->last_error;
     table.last_error = last_error;
-    table.supports = wrapped_supports;
-    table.launch = wrapped_launch;
+    table.op_prepare = wrapped_prepare;
+    table.prepared_launch = wrapped_launch;
     table.gemm = wrapped_gemm;
 }
 

@@ -5,6 +5,8 @@
  */
 #include "opencl_workload.h"
 
+#include "../../tools/common/tensor_call.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -210,7 +212,10 @@ bool launch(struct workload *work, uint32_t id, const double *floats,
                                  .ints = ints,
                                  .floats = floats};
 
-    return CALL(work, launch, work->stream, &op, operands, inputs, &output, 1);
+    return call_succeeded(work,
+                          tensors_launch(work->api, work->device, work->stream,
+                                         &op, operands, inputs, &output, 1, 64),
+                          "launch");
 }
 
 bool launch_add(struct workload *work, struct tandem_buffer *out,

@@ -369,57 +369,6 @@ static enum tandem_status gemm_restrict(const struct tandem_gemm *gemm)
                : TANDEM_OK;
 }
 
-/* Returns true if the header lets a plugin decline the invalid call. */
-static bool may_decline(const struct tandem_op *op,
-                        const struct tandem_tensor_desc *const *inputs,
-                        uint32_t input_count,
-                        const struct tandem_tensor_desc *const *outputs)
-{
-    const struct tandem_tensor_desc *in, *out;
-
-    if (op == NULL || op->struct_size < TANDEM_OP_MIN_SIZE_1_0 ||
-        op->flags != 0)
-        return false;
-    if (op->id == TANDEM_OP_GEMM)
-        return op->gemm != NULL && (op->gemm->m < 0 || op->gemm->n < 0 ||
-                                    op->gemm->k < 0 || op->gemm->batch < 1);
-    if (input_count != 2 || inputs == NULL || outputs == NULL ||
-        inputs[0] == NULL || outputs[0] == NULL)
-        return false;
-    in = inputs[0];
-    out = outputs[0];
-    return in->rank != out->rank ||
-           (in->rank <= TANDEM_MAX_RANK &&
-            memcmp(in->shape, out->shape, in->rank * sizeof *in->shape) != 0);
-}
-
-/* Returns the status of a call, which "order" changes. */
-static enum tandem_status
-decline(enum tandem_status status, const struct tandem_op *op,
-        const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-        const struct tandem_tensor_desc *const *outputs)
-{
-    if (status == TANDEM_INVALID_ARGUMENT && setting("order") != NULL &&
-        may_decline(op, inputs, input_count, outputs))
-        return last_error_set(TANDEM_UNSUPPORTED, "not valid or not supported");
-    return status;
-}
-
-static enum tandem_status
-supports(struct tandem_device *device, const struct tandem_op *op,
-         const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-         const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    const enum tandem_status status = example->supports(
-        device, op, inputs, input_count, outputs, output_count);
-
-    if (status == TANDEM_OK)
-        return op->id == TANDEM_OP_GEMM
-                   ? gemm_restrict(op->gemm)
-                   : op_restrict(op, inputs, input_count, outputs[0]);
-    return decline(status, op, inputs, input_count, outputs);
-}
-
 /* ---- launches ---- */
 
 /* Starts a process that keeps the output of this process open, and ends. */
@@ -456,30 +405,6 @@ static enum tandem_status launch_begin(struct object *device, const char *op)
     return TANDEM_OK;
 }
 
-/* Checks a launch. A NULL device means that the stream is invalid. */
-static enum tandem_status launch_check(
-    struct object *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    enum tandem_status status;
-
-    if (device == NULL)
-        return TANDEM_INVALID_ARGUMENT;
-    status = op_check(op, inputs, input_count, outputs, output_count, device);
-    if (status != TANDEM_OK && setting("status-order") != NULL &&
-        strstr(last_error_get(), "another device") != NULL)
-        return TANDEM_UNSUPPORTED;
-    if (status != TANDEM_OK)
-        return decline(status, op, inputs, input_count, outputs);
-    status = supports((struct tandem_device *)device, op, inputs, input_count,
-                      outputs, output_count);
-    if (status == TANDEM_OK)
-        status = launch_begin(
-            device, op->id == TANDEM_OP_GEMM ? "gemm" : op_name(op->id));
-    return status;
-}
-
 static struct object *stream_device(const struct tandem_stream *stream)
 {
     struct object *object = object_get(stream, STREAM);
@@ -487,29 +412,26 @@ static struct object *stream_device(const struct tandem_stream *stream)
     return object != NULL ? object->device : NULL;
 }
 
-static enum tandem_status
-launch(struct tandem_stream *stream, const struct tandem_op *op,
-       const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-       const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
+/* Checks a launch of gemm. A NULL device means that the stream is invalid. */
+static enum tandem_status gemm_check(struct object *device,
+                                     const struct tandem_op *op)
 {
-    enum tandem_status status = launch_check(
-        stream_device(stream), op, inputs, input_count, outputs, output_count);
-    struct tandem_op made;
+    const struct tandem_gemm *gemm = op->gemm;
+    enum tandem_status status;
 
-    if (status != TANDEM_OK)
-        return status;
-    made = *op;
-    if (op->id == TANDEM_OP_ADD && setting("wrong") != NULL)
-        made.id = TANDEM_OP_MUL;
-    status = example->launch(stream, &made, inputs, input_count, outputs,
-                             output_count);
-    if (op->id == TANDEM_OP_RELU && setting("overwrite") != NULL) {
-        const struct object *buffer = object_get(outputs[0]->buffer, BUFFER);
-
-        if (outputs[0]->byte_offset > 0)
-            buffer->memory[outputs[0]->byte_offset - 1] ^= 0xff;
-    }
-    return answer(status);
+    if (device == NULL)
+        return TANDEM_INVALID_ARGUMENT;
+    status = op_check(op, NULL, 0, NULL, 0, device);
+    if (status != TANDEM_OK && setting("status-order") != NULL &&
+        strstr(last_error_get(), "another device") != NULL)
+        return TANDEM_UNSUPPORTED;
+    if (status == TANDEM_INVALID_ARGUMENT && setting("order") != NULL &&
+        gemm != NULL &&
+        (gemm->m < 0 || gemm->n < 0 || gemm->k < 0 || gemm->batch < 1))
+        return last_error_set(TANDEM_UNSUPPORTED, "not valid or not supported");
+    if (status == TANDEM_OK)
+        status = gemm_restrict(gemm);
+    return status == TANDEM_OK ? launch_begin(device, "gemm") : status;
 }
 
 static enum tandem_status gemm(struct tandem_stream *stream,
@@ -520,8 +442,7 @@ static enum tandem_status gemm(struct tandem_stream *stream,
     const uint64_t us = setting_number("slow", 0);
     const struct timespec pause_time = {(time_t)(us / 1000000),
                                         (long)(us % 1000000 * 1000)};
-    enum tandem_status status =
-        launch_check(stream_device(stream), &op, NULL, 0, NULL, 0);
+    enum tandem_status status = gemm_check(stream_device(stream), &op);
 
     if (status == TANDEM_OK)
         status = example->gemm(stream, product);
@@ -643,8 +564,6 @@ static void table_fill(struct tandem_backend *table)
     table->open = device_open;
     table->upload = upload;
     table->download = download;
-    table->supports = supports;
-    table->launch = launch;
     table->gemm = gemm;
     table->op_prepare = op_prepare_scripted;
     table->prepared_launch = prepared_launch_scripted;

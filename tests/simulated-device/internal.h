@@ -218,10 +218,6 @@ ENTRY(transfer_fill, fill);
 
 /* ---- operators.c ---- */
 
-ENTRY(operator_supports, supports);
-ENTRY(operator_prepare, prepare);
-ENTRY(operator_ready, query_ready);
-ENTRY(operator_launch, launch);
 /* An address_range_fn; user is the locked device. */
 enum tandem_status address_range_of(const void *user,
                                     const struct tandem_buffer *handle,

@@ -59,7 +59,7 @@ static bool plugin_locate(struct verification *v, struct child_link *link)
         status = tandem_device_backend(context, v->device, &backend, &device);
     if (status != TANDEM_OK) {
         child_fail(link, "%s", tandem_last_error());
-    } else if (dladdr((const void *)(uintptr_t)backend->launch, &file) == 0 ||
+    } else if (dladdr((const void *)(uintptr_t)backend->gemm, &file) == 0 ||
                strlen(file.dli_fname) >= sizeof v->plugin) {
         child_fail(link, "the plugin's file is not known");
         file.dli_fname = NULL;

@@ -74,17 +74,6 @@ static enum tandem_status trim_nothing(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-/* Stands in for missing vtable entries `prepare` and `query_ready`. */
-static enum tandem_status always_ready(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_tensor_desc *const *inputs, uint32_t input_count,
-    const struct tandem_tensor_desc *const *outputs, uint32_t output_count)
-{
-    (void)device, (void)op, (void)inputs, (void)input_count, (void)outputs;
-    (void)output_count;
-    return TANDEM_OK;
-}
-
 static enum tandem_status elapsed_unsupported(struct tandem_event *start,
                                               struct tandem_event *end,
                                               uint64_t *out_ns)
@@ -94,50 +83,15 @@ static enum tandem_status elapsed_unsupported(struct tandem_event *start,
     return TANDEM_UNSUPPORTED;
 }
 
-static enum tandem_status op_prepare_unsupported(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
-    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
-    uint32_t flags, struct tandem_prepared_info *out_info,
-    struct tandem_prepared **out_prepared)
-{
-    (void)device, (void)op, (void)inputs, (void)input_count, (void)outputs;
-    (void)output_count, (void)flags, (void)out_info;
-    if (out_prepared != NULL)
-        *out_prepared = NULL;
-    return TANDEM_UNSUPPORTED;
-}
-
-/* The next three are never called with an operator: op_prepare makes none. */
-static enum tandem_status
-prepared_wait_unsupported(struct tandem_prepared *prepared, uint64_t timeout_ns)
-{
-    (void)prepared, (void)timeout_ns;
-    return TANDEM_UNSUPPORTED;
-}
-
-static void prepared_release_nothing(struct tandem_prepared *prepared)
-{
-    (void)prepared;
-}
-
-static enum tandem_status prepared_launch_unsupported(
-    struct tandem_stream *stream, struct tandem_prepared *prepared,
-    const struct tandem_memory *memory, uint32_t count, const double *scalars,
-    uint32_t scalar_count)
-{
-    (void)stream, (void)prepared, (void)memory, (void)count;
-    (void)scalars, (void)scalar_count;
-    return TANDEM_UNSUPPORTED;
-}
-
 #define REQUIRED_ENTRIES(X)                                                    \
     X(last_error)                                                              \
-    X(device_count) X(device_describe) X(open) X(close) X(alloc) X(free)       \
-        X(upload) X(download) X(copy) X(fill) X(memory_stats) X(supports)      \
-            X(launch) X(gemm) X(stream_create) X(stream_destroy)               \
-                X(stream_query) X(stream_synchronize) X(stream_wait_event)     \
-                    X(event_record) X(event_destroy) X(event_wait)
+    X(device_count)                                                            \
+    X(device_describe) X(open) X(close) X(alloc) X(free) X(upload) X(download) \
+        X(copy) X(fill) X(memory_stats) X(op_prepare) X(prepared_wait)         \
+            X(prepared_release) X(prepared_launch) X(gemm) X(stream_create)    \
+                X(stream_destroy) X(stream_query) X(stream_synchronize)        \
+                    X(stream_wait_event) X(event_record) X(event_destroy)      \
+                        X(event_wait)
 
 static const char *required_entry_missing(const struct tandem_backend *vtable)
 {
@@ -165,16 +119,7 @@ static void fallbacks_fill(struct tandem_backend *vtable)
     FALLBACK(map, map_unsupported);
     FALLBACK(unmap, unmap_unsupported);
     FALLBACK(trim, trim_nothing);
-    FALLBACK(prepare, always_ready);
-    FALLBACK(query_ready, always_ready);
     FALLBACK(event_elapsed_ns, elapsed_unsupported);
-    if (vtable->op_prepare == NULL || vtable->prepared_wait == NULL ||
-        vtable->prepared_release == NULL || vtable->prepared_launch == NULL) {
-        vtable->op_prepare = op_prepare_unsupported;
-        vtable->prepared_wait = prepared_wait_unsupported;
-        vtable->prepared_release = prepared_release_nothing;
-        vtable->prepared_launch = prepared_launch_unsupported;
-    }
 #undef FALLBACK
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/operator_table.h"
-#include "common/tensor_overlap.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/gemm/clblast.h"
 #include "opencl/plan/kernel_step.h"
@@ -286,55 +285,6 @@ void gemm_memory_to_slots(struct tandem_gemm *gemm, struct launch_memory *out)
     gemm->bias_byte_offset = 0;
 }
 
-/* The operands of a request, with slots instead of memory. */
-struct planned_operands {
-    struct tandem_tensor_desc inputs[TANDEM_MAX_OPERANDS];
-    struct tandem_tensor_desc outputs[TANDEM_MAX_OPERANDS];
-    const struct tandem_tensor_desc *input_list[TANDEM_MAX_OPERANDS];
-    const struct tandem_tensor_desc *output_list[TANDEM_MAX_OPERANDS];
-};
-
-static const struct tandem_tensor_desc *
-operand_plan(struct tandem_tensor_desc *out, struct launch_memory *memory,
-             uint32_t slot, const struct tandem_tensor_desc *operand)
-{
-    *out = *operand;
-    out->buffer =
-        launch_memory_set(memory, slot, operand->buffer, operand->byte_offset);
-    out->byte_offset = 0;
-    return out;
-}
-
-/* Returns the slot of output i: that of an input which is the same tensor. */
-static uint32_t output_slot(const struct op_request *request, uint32_t i)
-{
-    const struct tandem_tensor_desc *output = request->outputs[i];
-    for (uint32_t j = 0; j < request->input_count && output->buffer != NULL;
-         j++)
-        if (request->inputs[j] != NULL &&
-            tensors_same(request->inputs[j], output))
-            return SLOT_INPUT + j;
-    return SLOT_OUTPUT + i;
-}
-
-static void operands_plan(struct planned_operands *out,
-                          struct launch_memory *memory,
-                          struct op_request *request)
-{
-    for (uint32_t i = 0; i < request->output_count; i++)
-        out->output_list[i] =
-            operand_plan(&out->outputs[i], memory, output_slot(request, i),
-                         request->outputs[i]);
-    for (uint32_t i = 0; i < request->input_count; i++)
-        out->input_list[i] =
-            request->inputs[i] != NULL
-                ? operand_plan(&out->inputs[i], memory, SLOT_INPUT + i,
-                               request->inputs[i])
-                : NULL;
-    request->inputs = out->input_list;
-    request->outputs = out->output_list;
-}
-
 /* ---- operators ---- */
 
 enum tandem_status buffer_address_range(const void *user,
@@ -349,25 +299,6 @@ enum tandem_status buffer_address_range(const void *user,
     return TANDEM_OK;
 }
 
-enum tandem_status launch_check(const struct tandem_device *device,
-                                const struct op_request *request, bool buffers)
-{
-    return check_op(request->op, request->inputs, request->input_count,
-                    request->outputs, request->output_count,
-                    buffers ? buffer_address_range : NULL, device);
-}
-
-static enum tandem_status check_inputs_poison(const struct op_request *request)
-{
-    enum tandem_status status = TANDEM_OK;
-    for (uint32_t i = 0; i < request->input_count && status == TANDEM_OK; i++) {
-        const struct tandem_tensor_desc *input = request->inputs[i];
-        if (input != NULL && input->buffer != NULL)
-            status = buffer_check_poison(input->buffer);
-    }
-    return status;
-}
-
 enum tandem_status device_plan_make(struct tandem_device *device,
                                     const struct op_request *request,
                                     struct launch_plan *out_plan)
@@ -379,34 +310,4 @@ enum tandem_status device_plan_make(struct tandem_device *device,
     complete.gemm_selector = &device->gemm_selector;
     complete.avoids_attention_mma = atomic_load(&device->attention_mma_failed);
     return launch_plan_make(out_plan, &complete);
-}
-
-enum tandem_status launch_plan_for_device(struct tandem_device *device,
-                                          const struct op_request *request,
-                                          struct launch_plan *out_plan,
-                                          struct launch_memory *out_memory)
-{
-    struct planned_operands operands;
-    struct op_request planned = *request;
-    operands_plan(&operands, out_memory, &planned);
-    return device_plan_make(device, &planned, out_plan);
-}
-
-enum tandem_status launch_op(struct tandem_stream *stream,
-                             const struct op_request *request)
-{
-    struct tandem_device *device = stream->device;
-    struct launch_plan plan;
-    struct launch_memory memory;
-    enum tandem_status status = launch_check(device, request, true);
-    if (status == TANDEM_OK)
-        status = check_inputs_poison(request);
-    if (status != TANDEM_OK)
-        return status;
-    do {
-        status = launch_plan_for_device(device, request, &plan, &memory);
-        if (status == TANDEM_OK)
-            status = launch_plan(stream, &plan, &memory);
-    } while (status == TANDEM_NOT_READY);
-    return status;
 }

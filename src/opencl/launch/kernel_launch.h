@@ -38,23 +38,10 @@ bool launch_supports_clblast(struct tandem_device *device,
 enum tandem_status launch_steps(struct tandem_stream *stream,
                                 const struct launch_plan *plan,
                                 const struct launch_memory *memory);
-/* Checks the arguments of an operator.  Returns TANDEM_OK, INVALID_ARGUMENT or
- * UNSUPPORTED.  If `buffers` is false, does not check the tensors' buffers. */
-enum tandem_status launch_check(const struct tandem_device *device,
-                                const struct op_request *request, bool buffers);
 /* Plans the kernels of a request whose tensors have slots, for the device. */
 enum tandem_status device_plan_make(struct tandem_device *device,
                                     const struct op_request *request,
                                     struct launch_plan *out_plan);
-/* Plans the kernels of an operator for the device.  Sets the memory of the
- * operands, which may have no buffers if the plan is not launched. */
-enum tandem_status launch_plan_for_device(struct tandem_device *device,
-                                          const struct op_request *request,
-                                          struct launch_plan *out_plan,
-                                          struct launch_memory *out_memory);
-/* Checks the arguments of an operator, plans its kernels and enqueues them. */
-enum tandem_status launch_op(struct tandem_stream *stream,
-                             const struct op_request *request);
 /* Checks that the buffer belongs to the struct tandem_device `user`, and
  * returns its address range in *out. This function is a callback of type
  * address_range_fn (argument_check.h). */
