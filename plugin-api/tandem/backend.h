@@ -590,44 +590,6 @@ struct tandem_backend {
                                uint64_t keep_bytes);
 
     /* -- operators -- */
-    /* Required [blocks only to compile]. Enqueues a GEMM on the stream. */
-    enum tandem_status (*gemm)(struct tandem_stream *stream,
-                               const struct tandem_gemm *gemm);
-
-    /* -- streams and events -- */
-    /* Required. Creates a stream, which the caller destroys. */
-    enum tandem_status (*stream_create)(struct tandem_device *device,
-                                        uint32_t flags,
-                                        struct tandem_stream **out_stream);
-    /* Required [blocks]. Waits for the work of the stream and frees it. */
-    void (*stream_destroy)(struct tandem_stream *stream);
-    /* Required. Returns TANDEM_OK if the stream is idle, TANDEM_NOT_READY if it
-     * is busy, or the stream's sticky error. */
-    enum tandem_status (*stream_query)(struct tandem_stream *stream);
-    /* Required [blocks]. Waits for the stream; returns and clears its error. */
-    enum tandem_status (*stream_synchronize)(struct tandem_stream *stream,
-                                             uint64_t timeout_ns);
-    /* Required. Later work of the stream starts after the event, which may
-     * belong to another stream of the same device. */
-    enum tandem_status (*stream_wait_event)(struct tandem_stream *stream,
-                                            struct tandem_event *event);
-    /* Required. Puts an event at the stream's end. The caller destroys it. */
-    enum tandem_status (*event_record)(struct tandem_stream *stream,
-                                       struct tandem_event **out_event);
-    /* Required. Frees the event, which need not have passed. */
-    void (*event_destroy)(struct tandem_event *event);
-    /* Required [blocks]. Waits until the event has passed. With timeout 0 it
-     * polls: TANDEM_OK means that the event has passed, TANDEM_NOT_READY that
-     * it has not. */
-    enum tandem_status (*event_wait)(struct tandem_event *event,
-                                     uint64_t timeout_ns);
-    /* Optional. Returns the device time between two events that one profiling
-     * stream has passed. Fallback: TANDEM_UNSUPPORTED. */
-    enum tandem_status (*event_elapsed_ns)(struct tandem_event *start,
-                                           struct tandem_event *end,
-                                           uint64_t *out_ns);
-
-    /* -- prepared operators -- */
     /* Required. Checks a call without memory, chooses its kernels, and starts
      * to compile them in the background. inputs[i] is NULL for a scalar (see
      * struct tandem_op). Copies what it needs. Fills out_info unless it is
@@ -670,6 +632,42 @@ struct tandem_backend {
                                           const struct tandem_memory *memory,
                                           uint32_t count, const double *scalars,
                                           uint32_t scalar_count);
+    /* Required [blocks only to compile]. Enqueues a GEMM on the stream. */
+    enum tandem_status (*gemm)(struct tandem_stream *stream,
+                               const struct tandem_gemm *gemm);
+
+    /* -- streams and events -- */
+    /* Required. Creates a stream, which the caller destroys. */
+    enum tandem_status (*stream_create)(struct tandem_device *device,
+                                        uint32_t flags,
+                                        struct tandem_stream **out_stream);
+    /* Required [blocks]. Waits for the work of the stream and frees it. */
+    void (*stream_destroy)(struct tandem_stream *stream);
+    /* Required. Returns TANDEM_OK if the stream is idle, TANDEM_NOT_READY if it
+     * is busy, or the stream's sticky error. */
+    enum tandem_status (*stream_query)(struct tandem_stream *stream);
+    /* Required [blocks]. Waits for the stream; returns and clears its error. */
+    enum tandem_status (*stream_synchronize)(struct tandem_stream *stream,
+                                             uint64_t timeout_ns);
+    /* Required. Later work of the stream starts after the event, which may
+     * belong to another stream of the same device. */
+    enum tandem_status (*stream_wait_event)(struct tandem_stream *stream,
+                                            struct tandem_event *event);
+    /* Required. Puts an event at the stream's end. The caller destroys it. */
+    enum tandem_status (*event_record)(struct tandem_stream *stream,
+                                       struct tandem_event **out_event);
+    /* Required. Frees the event, which need not have passed. */
+    void (*event_destroy)(struct tandem_event *event);
+    /* Required [blocks]. Waits until the event has passed. With timeout 0 it
+     * polls: TANDEM_OK means that the event has passed, TANDEM_NOT_READY that
+     * it has not. */
+    enum tandem_status (*event_wait)(struct tandem_event *event,
+                                     uint64_t timeout_ns);
+    /* Optional. Returns the device time between two events that one profiling
+     * stream has passed. Fallback: TANDEM_UNSUPPORTED. */
+    enum tandem_status (*event_elapsed_ns)(struct tandem_event *start,
+                                           struct tandem_event *end,
+                                           uint64_t *out_ns);
 };
 
 #if defined(_WIN32)

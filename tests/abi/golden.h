@@ -144,20 +144,20 @@ FIELD(tandem_backend, map, 152, 80, 80)
 FIELD(tandem_backend, unmap, 160, 84, 84)
 FIELD(tandem_backend, memory_stats, 168, 88, 88)
 FIELD(tandem_backend, trim, 176, 92, 92)
-FIELD(tandem_backend, gemm, 184, 96, 96)
-FIELD(tandem_backend, stream_create, 192, 100, 100)
-FIELD(tandem_backend, stream_destroy, 200, 104, 104)
-FIELD(tandem_backend, stream_query, 208, 108, 108)
-FIELD(tandem_backend, stream_synchronize, 216, 112, 112)
-FIELD(tandem_backend, stream_wait_event, 224, 116, 116)
-FIELD(tandem_backend, event_record, 232, 120, 120)
-FIELD(tandem_backend, event_destroy, 240, 124, 124)
-FIELD(tandem_backend, event_wait, 248, 128, 128)
-FIELD(tandem_backend, event_elapsed_ns, 256, 132, 132)
-FIELD(tandem_backend, op_prepare, 264, 136, 136)
-FIELD(tandem_backend, prepared_wait, 272, 140, 140)
-FIELD(tandem_backend, prepared_release, 280, 144, 144)
-FIELD(tandem_backend, prepared_launch, 288, 148, 148)
+FIELD(tandem_backend, op_prepare, 184, 96, 96)
+FIELD(tandem_backend, prepared_wait, 192, 100, 100)
+FIELD(tandem_backend, prepared_release, 200, 104, 104)
+FIELD(tandem_backend, prepared_launch, 208, 108, 108)
+FIELD(tandem_backend, gemm, 216, 112, 112)
+FIELD(tandem_backend, stream_create, 224, 116, 116)
+FIELD(tandem_backend, stream_destroy, 232, 120, 120)
+FIELD(tandem_backend, stream_query, 240, 124, 124)
+FIELD(tandem_backend, stream_synchronize, 248, 128, 128)
+FIELD(tandem_backend, stream_wait_event, 256, 132, 132)
+FIELD(tandem_backend, event_record, 264, 136, 136)
+FIELD(tandem_backend, event_destroy, 272, 140, 140)
+FIELD(tandem_backend, event_wait, 280, 144, 144)
+FIELD(tandem_backend, event_elapsed_ns, 288, 148, 148)
 
 SIZE(tandem_operand_desc, 160, 160, 160)
 ALIGNMENT(tandem_operand_desc, 8, 4, 8)
@@ -298,6 +298,19 @@ ENTRY(unmap, enum tandem_status (*)(struct tandem_stream *,
 ENTRY(memory_stats, enum tandem_status (*)(struct tandem_device *,
                                            struct tandem_memory_stats *))
 ENTRY(trim, enum tandem_status (*)(struct tandem_device *, uint64_t))
+ENTRY(op_prepare,
+      enum tandem_status (*)(struct tandem_device *, const struct tandem_op *,
+                             const struct tandem_operand_desc *const *,
+                             uint32_t,
+                             const struct tandem_operand_desc *const *,
+                             uint32_t, uint32_t, struct tandem_prepared_info *,
+                             struct tandem_prepared **))
+ENTRY(prepared_wait, enum tandem_status (*)(struct tandem_prepared *, uint64_t))
+ENTRY(prepared_release, void (*)(struct tandem_prepared *))
+ENTRY(prepared_launch,
+      enum tandem_status (*)(struct tandem_stream *, struct tandem_prepared *,
+                             const struct tandem_memory *, uint32_t,
+                             const double *, uint32_t))
 ENTRY(gemm, enum tandem_status (*)(struct tandem_stream *,
                                    const struct tandem_gemm *))
 ENTRY(stream_create, enum tandem_status (*)(struct tandem_device *, uint32_t,
@@ -315,19 +328,6 @@ ENTRY(event_wait, enum tandem_status (*)(struct tandem_event *, uint64_t))
 ENTRY(event_elapsed_ns,
       enum tandem_status (*)(struct tandem_event *, struct tandem_event *,
                              uint64_t *))
-ENTRY(op_prepare,
-      enum tandem_status (*)(struct tandem_device *, const struct tandem_op *,
-                             const struct tandem_operand_desc *const *,
-                             uint32_t,
-                             const struct tandem_operand_desc *const *,
-                             uint32_t, uint32_t, struct tandem_prepared_info *,
-                             struct tandem_prepared **))
-ENTRY(prepared_wait, enum tandem_status (*)(struct tandem_prepared *, uint64_t))
-ENTRY(prepared_release, void (*)(struct tandem_prepared *))
-ENTRY(prepared_launch,
-      enum tandem_status (*)(struct tandem_stream *, struct tandem_prepared *,
-                             const struct tandem_memory *, uint32_t,
-                             const double *, uint32_t))
 
 /* ---- enumerators ---- */
 
