@@ -281,66 +281,7 @@ void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
                        disabled_for(selector, gemm), MIN_SPLIT_FORMAT_K, out);
 }
 
-/* ---- selection cache ---- */
-
-/* Returns the properties of a GEMM that affect the selection, except sizes. */
-static uint32_t selection_traits(const struct tandem_gemm *gemm)
-{
-    return (gemm->flags & (TANDEM_GEMM_TRANSPOSE_A | TANDEM_GEMM_TRANSPOSE_B)) |
-           (gemm->beta != 0 ? 4u : 0) |
-           (operand_is_aligned(gemm, OPERAND_A) ? 8u : 0) |
-           (operand_is_aligned(gemm, OPERAND_B) ? 16u : 0) |
-           (gemm_fits_32bit_index(gemm) ? 32u : 0) |
-           (gemm_has_epilogue(gemm) ? 64u : 0) |
-           (gemm->a.batch_stride == 0 ? 128u : 0) |
-           (gemm->b.batch_stride == 0 ? 256u : 0) |
-           kernel_type_of(gemm->dtype) << 9 |
-           kernel_type_of(gemm_c_dtype(gemm)) << 13 |
-           tensor_core_key_flags(gemm) << 17 |
-           (gemm_kernel_supports(gemm, GEMV_16) ? 1u << 23 : 0) |
-           (clblast_supports_gemm(gemm) ? 1u << 24 : 0);
-}
-
-/* Reads a cache entry under its seqlock. Acquire order keeps the reads of the
- * words between the two reads of `sequence`. */
-static bool selection_cache_read(struct selection_cache_entry *entry,
-                                 const uint64_t *key,
-                                 struct gemm_selection *out)
-{
-    uint64_t words[SELECTION_WORDS];
-    uint32_t sequence =
-        atomic_load_explicit(&entry->sequence, memory_order_acquire);
-    for (uint32_t i = 0; i < SELECTION_WORDS; i++)
-        words[i] = atomic_load_explicit(&entry->words[i], memory_order_acquire);
-    if (sequence % 2 != 0 ||
-        atomic_load_explicit(&entry->sequence, memory_order_relaxed) !=
-            sequence ||
-        memcmp(words, key, SELECTION_KEY_WORDS * sizeof(words[0])) != 0)
-        return false;
-    memcpy(out, words + SELECTION_KEY_WORDS, sizeof(*out));
-    return true;
-}
-
-/* Writes a cache entry. Does nothing if another thread is writing it. */
-static void selection_cache_write(struct selection_cache_entry *entry,
-                                  const uint64_t *key,
-                                  const struct gemm_selection *selection)
-{
-    uint64_t words[SELECTION_WORDS] = {0};
-    uint32_t sequence =
-        atomic_load_explicit(&entry->sequence, memory_order_relaxed);
-    memcpy(words, key, SELECTION_KEY_WORDS * sizeof(words[0]));
-    memcpy(words + SELECTION_KEY_WORDS, selection, sizeof(*selection));
-    if (sequence % 2 != 0 || !atomic_compare_exchange_strong(
-                                 &entry->sequence, &sequence, sequence + 1))
-        return;
-    for (uint32_t i = 0; i < SELECTION_WORDS; i++)
-        atomic_store_explicit(&entry->words[i], words[i], memory_order_release);
-    atomic_store_explicit(&entry->sequence, sequence + 2, memory_order_release);
-}
-
-/* The operator that needs a GEMM. The selection depends on it. */
-enum gemm_use { USE_GEMM, USE_CONV, USE_CONV_OF_PATCHES };
+/* ---- for plans ---- */
 
 /* A kernel that reads patches is slower than one that reads a matrix: on an
  * H200, 1.5 and 2 times for tiles of 128 and of 64 rows, because each element
@@ -390,43 +331,12 @@ static void compute_for_conv(struct gemm_selector *selector,
                        out);
 }
 
-static void choose(struct gemm_selector *selector,
-                   const struct tandem_gemm *gemm, enum gemm_use use,
-                   struct gemm_selection *out)
-{
-    uint64_t disabled =
-        atomic_load_explicit(&selector->disabled_kernels, memory_order_relaxed);
-    const uint64_t key[SELECTION_KEY_WORDS] = {
-        (uint64_t)gemm->m, (uint64_t)gemm->n,
-        (uint64_t)gemm->k, (uint64_t)gemm->batch,
-        disabled,          selection_traits(gemm) | (uint32_t)use << 25};
-    uint64_t hash = 0;
-    for (uint32_t i = 0; i < SELECTION_KEY_WORDS; i++)
-        hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15u;
-    struct selection_cache_entry *entry =
-        &selector->cache[hash >> (64 - SELECTION_CACHE_LOG2)];
-    if (selection_cache_read(entry, key, out))
-        return;
-    if (use == USE_GEMM)
-        gemm_selector_compute(selector, gemm, out);
-    else
-        compute_for_conv(selector, gemm, use == USE_CONV_OF_PATCHES, out);
-    selection_cache_write(entry, key, out);
-}
-
-void gemm_selector_choose(struct gemm_selector *selector,
-                          const struct tandem_gemm *gemm,
-                          struct gemm_selection *out)
-{
-    choose(selector, gemm, USE_GEMM, out);
-}
-
 bool gemm_selector_choose_own(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm, bool patches,
                               uint64_t bytes, struct gemm_selection *out)
 {
     const struct gemm_cost_model *model = &selector->cost_model;
-    choose(selector, gemm, patches ? USE_CONV_OF_PATCHES : USE_CONV, out);
+    compute_for_conv(selector, gemm, patches, out);
     if (bytes != 0)
         out->ns += model->launch_ns + (double)bytes / model->bytes_per_ns;
     return !out->clblast;
@@ -436,7 +346,7 @@ bool gemm_selector_choose_any(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm,
                               bool avoids_clblast, struct gemm_selection *out)
 {
-    gemm_selector_choose(selector, gemm, out);
+    gemm_selector_compute(selector, gemm, out);
     if (!out->clblast)
         return true;
     if (!clblast_supports_gemm(gemm))

@@ -13,20 +13,8 @@
 
 struct platform_device;
 
-/* An entry of the selection cache: a key and the selected kernel, with a
- * seqlock. One thread at a time writes, and readers take no lock. A reader
- * discards the words that it read if `sequence` was odd or has changed. */
-#define SELECTION_KEY_WORDS 6u
-#define SELECTION_WORDS                                                        \
-    (SELECTION_KEY_WORDS + (sizeof(struct gemm_selection) + 7) / 8)
-struct selection_cache_entry {
-    _Atomic uint32_t sequence;
-    _Atomic uint64_t words[SELECTION_WORDS];
-};
-#define SELECTION_CACHE_LOG2 6u
-
 /* The selector of one device. After the device is open, only disabled_kernels
- * and the cache change. */
+ * changes. */
 struct gemm_selector {
     struct gemm_cost_model cost_model;
     uint32_t compute_units;
@@ -38,7 +26,6 @@ struct gemm_selector {
      * DISABLED_16BIT_SHIFT if it cannot run kernel i with 16-bit matrices. */
     _Atomic uint64_t disabled_kernels;
     uint32_t sm90a_kernels; /* bit i: kernel i is part of an sm_90a program */
-    struct selection_cache_entry cache[1u << SELECTION_CACHE_LOG2];
 };
 #define DISABLED_16BIT_SHIFT 32u
 
@@ -56,16 +43,11 @@ bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            struct gemm_selection *out);
-/* Same as gemm_selector_compute(), but looks in a cache first, because
- * gemm_selector_compute() takes microseconds. */
-void gemm_selector_choose(struct gemm_selector *selector,
-                          const struct tandem_gemm *gemm,
-                          struct gemm_selection *out);
-/* Implements select_gemm of struct op_request. Uses the cache. */
+/* Implements select_gemm of struct op_request. */
 bool gemm_selector_choose_own(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm, bool patches,
                               uint64_t bytes, struct gemm_selection *out);
-/* Implements choose_gemm of struct op_request. Uses the cache. */
+/* Implements choose_gemm of struct op_request. */
 bool gemm_selector_choose_any(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm,
                               bool avoids_clblast, struct gemm_selection *out);

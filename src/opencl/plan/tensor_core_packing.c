@@ -175,14 +175,6 @@ static enum operand_layout layout_of(const struct tandem_gemm *gemm,
     return operand.is_mn_major ? LAYOUT_MN_MAJOR : LAYOUT_K_MAJOR;
 }
 
-uint32_t tensor_core_key_flags(const struct tandem_gemm *gemm)
-{
-    return (gemm->flags &
-            (TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR)) |
-           (uint32_t)layout_of(gemm, OPERAND_A) |
-           (uint32_t)layout_of(gemm, OPERAND_B) << 4;
-}
-
 static struct source source_of(const struct tandem_gemm *gemm,
                                enum gemm_kernel_id kernel, enum operand_id id)
 {

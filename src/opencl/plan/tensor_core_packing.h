@@ -26,9 +26,6 @@ enum packed_format tensor_core_format(const struct tandem_gemm *gemm,
 /* Returns true if the kernel supports the dtypes, flags and k of the GEMM. */
 bool tensor_core_supports(const struct tandem_gemm *gemm,
                           enum gemm_kernel_id kernel);
-/* Returns six bits that hold the flags and the operand layouts of the GEMM.
- * The choice between tensor-core kernels depends on them. */
-uint32_t tensor_core_key_flags(const struct tandem_gemm *gemm);
 /* Returns the kernel's key, without the activation. */
 struct kernel_key tensor_core_key(const struct tandem_gemm *gemm,
                                   enum gemm_kernel_id kernel);

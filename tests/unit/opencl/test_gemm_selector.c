@@ -5,7 +5,6 @@
  */
 #include <config.h>
 
-#include <pthread.h>
 #include <string.h>
 
 #include "support/test_list.h"
@@ -429,7 +428,6 @@ static struct tandem_gemm gemm_variant(uint32_t which)
     }
     return gemm;
 }
-#define GEMM_VARIANTS 10u
 
 /*
  * The 3xTF32 kernel is slightly faster than the SIMT kernels, and packing an
@@ -456,126 +454,52 @@ static void expect_different_selections(uint32_t one, uint32_t other)
                   other);
 }
 
-static struct gemm_selection cached_selection(const struct tandem_gemm *gemm)
-{
-    struct gemm_selection selection;
-    gemm_selector_choose(&selector, gemm, &selection);
-    return selection;
-}
-
-static void expect_cached_selections(void)
-{
-    for (uint32_t turn = 0; turn < 4 * GEMM_VARIANTS * GEMM_VARIANTS; turn++) {
-        uint32_t which =
-            turn % 2 != 0 ? turn / 2 % GEMM_VARIANTS : turn / 2 / GEMM_VARIANTS;
-        struct tandem_gemm gemm = gemm_variant(which % GEMM_VARIANTS);
-        struct gemm_selection now = select_kernel(&gemm);
-        struct gemm_selection selection = cached_selection(&gemm);
-        ck_assert_msg(selections_equal(&selection, &now), "relative %u",
-                      which % GEMM_VARIANTS);
-    }
-}
-
-TEST(cached_selections_depend_on_all_relevant_fields)
+TEST(selections_depend_on_all_relevant_fields)
 {
     start_with_similar_costs();
     for (uint32_t i = 1; i <= 6; i++)
         expect_different_selections(0, i);
     expect_different_selections(4, 7);
     expect_different_selections(5, 8);
-    expect_cached_selections();
     /* Now packing one operand pays, but packing both does not. */
     start_with_similar_costs();
     cost_set("launch_ns", "1100000");
     cost_set("copy_bytes_per_ns", "4");
     expect_different_selections(4, 9);
     expect_different_selections(5, 9);
-    expect_cached_selections();
 }
 
 /* GEMV kernels support shorter row pitches than other kernels. */
-TEST(cached_selections_depend_on_long_pitches)
+TEST(selections_depend_on_long_pitches)
 {
     struct tandem_gemm gemm = gemm_new(1024, 1, 4096, 1);
     start(true);
     gemm.flags = 0;
     gemm.b.ld = 1;
-    ck_assert_uint_ne(gemm_configs[cached_selection(&gemm).kernel].gemv_vectors,
+    ck_assert_uint_ne(gemm_configs[select_kernel(&gemm).kernel].gemv_vectors,
                       0);
     gemm.b.ld = INT32_MAX / 200;
-    struct gemm_selection selection = cached_selection(&gemm);
+    struct gemm_selection selection = select_kernel(&gemm);
     ck_assert(selection.clblast ||
               gemm_kernel_supports(&gemm, selection.kernel));
 }
 
-TEST(cached_selections_depend_on_epilogues_and_disabled_kernels)
+TEST(selections_depend_on_epilogues_and_disabled_kernels)
 {
     start(false);
     cost_set("kernel.simt-128x128", "10 10 10");
     cost_set("clblast_times", "1024 1024 1024 1 10000");
     cost_set("launch_ns", "5000");
     struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
-    ck_assert(cached_selection(&gemm).clblast);
+    ck_assert(select_kernel(&gemm).clblast);
     gemm.activation = TANDEM_OP_RELU;
-    ck_assert(!cached_selection(&gemm).clblast);
+    ck_assert(!select_kernel(&gemm).clblast);
     gemm.activation = TANDEM_OP_INVALID;
     gemm.bias_kind = TANDEM_BIAS_PER_ROW;
-    struct gemm_selection selection = cached_selection(&gemm);
+    struct gemm_selection selection = select_kernel(&gemm);
     ck_assert(!selection.clblast);
     gemm_selector_disable(&selector, &gemm, selection.kernel);
-    ck_assert(cached_selection(&gemm).clblast);
-}
-
-/* Two GEMMs that share a cache entry and have different selections. */
-static struct tandem_gemm colliding_gemms[2];
-static struct gemm_selection colliding_selections[2];
-
-static void *select_repeatedly(void *unused)
-{
-    (void)unused;
-    for (uint32_t i = 0; i < 100000; i++) {
-        struct gemm_selection selection;
-        gemm_selector_choose(&selector, &colliding_gemms[i % 2], &selection);
-        if (!selections_equal(&selection, &colliding_selections[i % 2]))
-            return &selector;
-    }
-    return NULL;
-}
-
-static void colliding_gemms_find(void)
-{
-    const struct gemm_selector empty = selector;
-    struct gemm_selection selection;
-    colliding_gemms[0] = gemm_new(256, 256, 512, 1);
-    gemm_selector_choose(&selector, &colliding_gemms[0],
-                         &colliding_selections[0]);
-    uint32_t entry = 0;
-    while (atomic_load(&selector.cache[entry].sequence) == 0)
-        entry++;
-    for (int64_t n = 2048;; n += 64) {
-        colliding_gemms[1] = gemm_new(2048, n, 512, 1);
-        memcpy(&selector, &empty, sizeof(selector));
-        gemm_selector_choose(&selector, &colliding_gemms[1], &selection);
-        if (atomic_load(&selector.cache[entry].sequence) != 0 &&
-            !selections_equal(&selection, &colliding_selections[0]))
-            break;
-    }
-    colliding_selections[1] = selection;
-}
-
-TEST(threads_share_the_selection_cache)
-{
-    pthread_t threads[4];
-    start(true);
-    colliding_gemms_find();
-    for (uint32_t i = 0; i < 4; i++)
-        ck_assert_int_eq(
-            pthread_create(&threads[i], NULL, select_repeatedly, NULL), 0);
-    for (uint32_t i = 0; i < 4; i++) {
-        void *wrong;
-        ck_assert_int_eq(pthread_join(threads[i], &wrong), 0);
-        ck_assert_ptr_null(wrong);
-    }
+    ck_assert(select_kernel(&gemm).clblast);
 }
 
 TEST(tests_can_force_a_split)
