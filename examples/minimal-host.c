@@ -47,14 +47,15 @@ static void plugin_load(const char *path)
 static struct tandem_prepared *prepare(uint32_t id, uint32_t input_count)
 {
     const struct tandem_op op = {.struct_size = sizeof(op), .id = id};
-    const struct tandem_operand_desc vector = {.dtype = TANDEM_F32, .rank = 1,
-                                               .shape = {4}, .strides = {1}};
+    const struct tandem_operand_desc vector = {
+        .dtype = TANDEM_F32, .rank = 1, .shape = {4}, .strides = {1}};
     const struct tandem_operand_desc *inputs[2] = {&vector, &vector};
     const struct tandem_operand_desc *output = &vector;
     struct tandem_prepared *prepared;
 
-    need(backend->op_prepare(device, &op, inputs, input_count, &output, 1, 0,
-                             NULL, &prepared), "op_prepare");
+    need(backend->prepare(device, &op, inputs, input_count, &output, 1, 0, NULL,
+                          &prepared),
+         "prepare");
     return prepared;
 }
 
@@ -71,15 +72,16 @@ static void elementwise_run(struct tandem_stream *stream)
     need(backend->alloc(device, TANDEM_BYTES(sizeof(x)), &b), "alloc");
     need(backend->alloc(device, TANDEM_BYTES(sizeof(y)), &c), "alloc");
     need(backend->upload(stream, a, 0, x, sizeof(x), 0), "upload");
-    need(backend->prepared_launch(stream, add,
-                                  (struct tandem_memory[]){{a, 0}, {a, 0},
-                                                           {b, 0}},
-                                  3, NULL, 0), "launch add");
-    need(backend->prepared_launch(stream, relu,
-                                  (struct tandem_memory[]){{b, 0}, {c, 0}}, 2,
-                                  NULL, 0), "launch relu");
+    need(backend->launch(stream, add,
+                         (struct tandem_memory[]){{a, 0}, {a, 0}, {b, 0}}, 3,
+                         NULL, 0),
+         "launch add");
+    need(backend->launch(stream, relu, (struct tandem_memory[]){{b, 0}, {c, 0}},
+                         2, NULL, 0),
+         "launch relu");
     need(backend->download(stream, c, 0, y, sizeof(y), 0,
-                           TANDEM_TIMEOUT_INFINITE), "download");
+                           TANDEM_TIMEOUT_INFINITE),
+         "download");
     printf("relu(x + x) = %g %g %g %g\n", (double)y[0], (double)y[1],
            (double)y[2], (double)y[3]);
     backend->prepared_release(add);
@@ -97,9 +99,14 @@ static void gemm_run(struct tandem_stream *stream)
     float c[4];
     struct tandem_gemm gemm = {.struct_size = sizeof(gemm),
                                .dtype = TANDEM_F32,
-                               .m = 2, .n = 2, .k = 2, .batch = 1,
+                               .m = 2,
+                               .n = 2,
+                               .k = 2,
+                               .batch = 1,
                                .alpha = 1.0,
-                               .a.ld = 2, .b.ld = 2, .c.ld = 2};
+                               .a.ld = 2,
+                               .b.ld = 2,
+                               .c.ld = 2};
 
     need(backend->alloc(device, TANDEM_BYTES(sizeof(a)), &gemm.a.buffer),
          "alloc");
@@ -111,7 +118,8 @@ static void gemm_run(struct tandem_stream *stream)
     need(backend->upload(stream, gemm.b.buffer, 0, b, sizeof(b), 0), "upload");
     need(backend->gemm(stream, &gemm), "gemm");
     need(backend->download(stream, gemm.c.buffer, 0, c, sizeof(c), 0,
-                           TANDEM_TIMEOUT_INFINITE), "download");
+                           TANDEM_TIMEOUT_INFINITE),
+         "download");
     printf("a b = %g %g / %g %g\n", (double)c[0], (double)c[1], (double)c[2],
            (double)c[3]);
     backend->free(gemm.a.buffer);

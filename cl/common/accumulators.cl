@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reduce.cl computes, for each REDUCTION:
+/* Types and functions of each REDUCTION for reduce.cl:
  *
  *   struct accumulator  the elements that a lane has reduced so far
  *   partial_t           the same in a form that a tree reduction can combine

@@ -142,8 +142,6 @@ struct tandem_tensor_desc {
 
 /* ---- calls of operators -------------------------------------------------- */
 
-struct tandem_gemm;
-
 /* An operator with its attributes. ints and floats hold the attributes in the
  * order of the operator table, then the scalars (below), then the lists of the
  * operator's class. TANDEM_INVALID_ARGUMENT is returned if there are fewer, or
@@ -158,9 +156,7 @@ struct tandem_gemm;
  * Scalars: an operator of class BINARY, COMPARE, LOGICAL or TERNARY accepts
  * NULL instead of an input. The k-th NULL input has the value floats[k],
  * converted to the dtype of the other operands as by CAST, and the shape of a
- * rank-0 tensor. At least one input must be a tensor.
- *
- * gemm is set only for TANDEM_OP_GEMM by older hosts; NULL. */
+ * rank-0 tensor. At least one input must be a tensor. */
 struct tandem_op {
     size_t struct_size;
     uint32_t id;    /* enum tandem_op_id */
@@ -169,7 +165,6 @@ struct tandem_op {
     uint32_t float_count;
     const int64_t *ints;
     const double *floats;
-    const struct tandem_gemm *gemm;
 };
 
 enum tandem_op_flags {
@@ -257,7 +252,7 @@ enum tandem_device_caps {
     TANDEM_CAP_JIT_COMPILATION = 1u << 4,
     /* Events of streams with TANDEM_STREAM_PROFILING have device times. */
     TANDEM_CAP_PROFILING = 1u << 5,
-    /* Every required operator works. Without it, ask op_prepare. */
+    /* Every required operator works. Without it, ask prepare. */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
     /* Test plugins only: open accepts the option "test.fault". */
     TANDEM_CAP_FAULT_INJECTION = 1u << 8,
@@ -364,8 +359,7 @@ enum tandem_stream_flags {
     TANDEM_STREAM_PROFILING = 1u << 0 /* enables event_elapsed_ns; slower */
 };
 
-/* What a buffer is used for. Only a hint: every buffer can be used in any way.
- */
+/* The use of a buffer. Only a hint: every buffer can be used in any way. */
 enum tandem_alloc_usage {
     TANDEM_ALLOC_ANY = 0,
     TANDEM_ALLOC_CONSTANT = 1, /* rarely written, for example weights */
@@ -421,7 +415,7 @@ typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
  * fields of version 1.0 and is constant within the major version. */
 #define TANDEM_SIZE_THROUGH(type, field) \
     (offsetof(type, field) + sizeof(((type *)0)->field))
-#define TANDEM_OP_MIN_SIZE_1_0 TANDEM_SIZE_THROUGH(struct tandem_op, gemm)
+#define TANDEM_OP_MIN_SIZE_1_0 TANDEM_SIZE_THROUGH(struct tandem_op, floats)
 #define TANDEM_GEMM_MIN_SIZE_1_0 \
     TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_parameter)
 #define TANDEM_ALLOC_OPTIONS_MIN_SIZE_1_0                                      \
@@ -430,8 +424,8 @@ typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
     TANDEM_SIZE_THROUGH(struct tandem_open_options, log_user)
 
 /* ---- prepared operators ---------------------------------------------------
- * op_prepare checks a call and chooses its kernels once, without memory;
- * prepared_launch runs it any number of times. */
+ * prepare checks a call and chooses its kernels once, without memory;
+ * launch runs it any number of times. */
 
 /* An operand without its memory. Strides are in elements. */
 struct tandem_operand_desc {
@@ -465,7 +459,7 @@ enum tandem_prepare_flags {
     TANDEM_PREPARE_COMPILE_NOW = 1u << 1
 };
 
-/* Filled by op_prepare. */
+/* Filled by prepare. */
 struct tandem_prepared_info {
     size_t struct_size;
     uint64_t temporary_bytes; /* device memory that a launch needs besides */
@@ -598,7 +592,7 @@ struct tandem_backend {
      * TANDEM_INVALID_ARGUMENT if the call is invalid on every device,
      * TANDEM_UNSUPPORTED if the device does not support it.
      * Any thread. */
-    enum tandem_status (*op_prepare)(
+    enum tandem_status (*prepare)(
         struct tandem_device *device, const struct tandem_op *op,
         const struct tandem_operand_desc *const *inputs, uint32_t input_count,
         const struct tandem_operand_desc *const *outputs, uint32_t output_count,
@@ -627,7 +621,7 @@ struct tandem_backend {
      * inputs, optimizers (those of adam are followed by step) and gemm; NULL:
      * as prepared.  alpha and beta are 0 exactly if they were when the operator
      * was prepared.  Other operators: TANDEM_UNSUPPORTED. */
-    enum tandem_status (*prepared_launch)(struct tandem_stream *stream,
+    enum tandem_status (*launch)(struct tandem_stream *stream,
                                           struct tandem_prepared *prepared,
                                           const struct tandem_memory *memory,
                                           uint32_t count, const double *scalars,

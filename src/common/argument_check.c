@@ -228,20 +228,6 @@ enum tandem_status check_op(const struct tandem_op *op,
     enum tandem_status status = operator_check(op, &call.info);
     if (status != TANDEM_OK)
         return status;
-    if (op->id == TANDEM_OP_GEMM && op->gemm != NULL) {
-        if (input_count != 0 || output_count != 0)
-            return argument_error("gemm: expected the operands in op->gemm, "
-                                  "got %u inputs and %u outputs",
-                                  input_count, output_count);
-        status =
-            check_flags("gemm", op->flags,
-                        TANDEM_OP_ALLOW_NONDETERMINISM | TANDEM_OP_ALLOW_TF32 |
-                            TANDEM_OP_ALLOW_NORMWISE_ERROR);
-        if (status == TANDEM_OK)
-            status =
-                check_attribute_limit(&call, op_class_get(TANDEM_CLASS_GEMM));
-        return status == TANDEM_OK ? check_gemm(op->gemm, span, user) : status;
-    }
     const struct op_class *class = op_class_get(call.info->op_class);
     status = check_operands(&call, class);
     if (status == TANDEM_OK && class->check != NULL)

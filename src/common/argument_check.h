@@ -27,7 +27,7 @@ typedef enum tandem_status (*address_range_fn)(
     struct address_range *out);
 
 /* Checks the arguments of a call of launch or supports. If span is NULL, does
- * not check buffers. For TANDEM_OP_GEMM, checks the descriptor op->gemm. */
+ * not check buffers. */
 enum tandem_status check_op(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,
                             uint32_t input_count,
@@ -37,8 +37,8 @@ enum tandem_status check_op(const struct tandem_op *op,
 
 struct operator_info;
 /* Checks that the operator exists and sets *out_info to its row of the operator
- * table.  Of its attributes, only the counts are checked, against
- * TANDEM_MAX_ATTRIBUTES. */
+ * table.  Checks that there are at most TANDEM_MAX_ATTRIBUTES attributes, but
+ * not their values. */
 enum tandem_status operator_check(const struct tandem_op *op,
                                   const struct operator_info **out_info);
 

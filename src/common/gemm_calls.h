@@ -8,22 +8,14 @@
 #include <pthread.h>
 
 #include "common/argument_check.h"
+#include "common/prepared_call.h"
 
 #define GEMM_CALLS 64u
 
-/* The entries of backend.h that a plugin implements. */
+/* Functions of the plugin. */
 struct gemm_call_functions {
-    enum tandem_status (*prepare)(
-        struct tandem_device *device, const struct tandem_op *op,
-        const struct tandem_operand_desc *const *inputs, uint32_t input_count,
-        const struct tandem_operand_desc *const *outputs, uint32_t output_count,
-        uint32_t flags, struct tandem_prepared_info *out_info,
-        struct tandem_prepared **out_prepared);
-    enum tandem_status (*launch)(struct tandem_stream *stream,
-                                 struct tandem_prepared *prepared,
-                                 const struct tandem_memory *memory,
-                                 uint32_t count, const double *scalars,
-                                 uint32_t scalar_count);
+    prepare_fn *prepare;
+    launch_fn *launch;
     void (*release)(struct tandem_prepared *prepared);
 };
 

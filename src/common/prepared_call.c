@@ -29,18 +29,18 @@ prepare_arguments_check(uint32_t flags,
                         struct tandem_prepared *const *out_prepared)
 {
     const uint32_t known = TANDEM_PREPARE_QUERY | TANDEM_PREPARE_COMPILE_NOW;
-    enum tandem_status status = check_flags("op_prepare", flags, known);
+    enum tandem_status status = check_flags("prepare", flags, known);
     if (status == TANDEM_OK && flags == known)
         return argument_error(
-            "op_prepare: TANDEM_PREPARE_QUERY compiles "
+            "prepare: TANDEM_PREPARE_QUERY compiles "
             "nothing, so TANDEM_PREPARE_COMPILE_NOW cannot be "
             "set, too");
     if (status == TANDEM_OK && out_info != NULL)
-        status = out_struct_check("op_prepare: out_info",
-                                  "tandem_prepared_info", out_info);
+        status = out_struct_check("prepare: out_info", "tandem_prepared_info",
+                                  out_info);
     if (status == TANDEM_OK && out_prepared == NULL &&
         (flags & TANDEM_PREPARE_QUERY) == 0)
-        return argument_error("op_prepare: out_prepared is NULL");
+        return argument_error("prepare: out_prepared is NULL");
     return status;
 }
 
@@ -233,7 +233,7 @@ enum tandem_status prepared_call_create(
     struct prepared_call *call =
         call_copy(op, inputs, input_count, outputs, output_count);
     if (call == NULL)
-        return memory_error("op_prepare: out of host memory");
+        return memory_error("prepare: out of host memory");
     status = call_check(call);
     if (status == TANDEM_OK)
         *out_call = call;

@@ -9,6 +9,10 @@
 #include "common/handle_pool.h"
 #include "common/operator_table.h"
 
+/* Types of the functions that implement the entries of backend.h. */
+typedef __typeof__(*((struct tandem_backend *)NULL)->prepare) prepare_fn;
+typedef __typeof__(*((struct tandem_backend *)NULL)->launch) launch_fn;
+
 struct prepared_operand {
     struct tandem_tensor_desc tensor; /* without buffer and offset */
     /* Bytes that the operand reaches before and after the start of its element
@@ -29,7 +33,7 @@ struct prepared_call {
     struct prepared_operand operands[]; /* inputs, then outputs */
 };
 
-/* Checks the arguments of op_prepare that are not about the operator. */
+/* Checks the arguments of prepare that are not about the operator. */
 enum tandem_status
 prepare_arguments_check(uint32_t flags,
                         const struct tandem_prepared_info *out_info,
@@ -48,14 +52,14 @@ struct launch_scalars {
     int64_t ints[2];
     bool are_changed; /* they differ from those of the prepared call */
 };
-/* Checks the scalars of a launch; see prepared_launch in backend.h.  *out
+/* Checks the scalars of a launch; see launch in backend.h.  *out
  * points to `scalars`. */
 enum tandem_status prepared_call_set_scalars(struct launch_scalars *out,
                                              const struct prepared_call *call,
                                              const double *scalars,
                                              uint32_t count);
 
-/* Checks the memory of a launch: see prepared_launch in backend.h.  `span` and
+/* Checks the memory of a launch: see launch in backend.h.  `span` and
  * `user` are those of check_op. */
 enum tandem_status
 prepared_call_check_memory(const struct prepared_call *call,

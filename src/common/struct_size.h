@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks struct_size and flags, the fields that let the public ABI grow. What
- * this version does not know is TANDEM_UNSUPPORTED, so that a host can tell it
- * from a mistake. A
- * struct_size of 0 is always an error: the caller forgot to set the field, and
- * all other fields would count as absent. May be called from any thread. */
+/* Checks struct_size and flags, the fields that let the public ABI grow.
+ * Input that this version does not know is TANDEM_UNSUPPORTED, so that a host
+ * can tell it from a mistake. A struct_size of 0 is always an error: the caller
+ * forgot to set the field, and all other fields would count as absent. May be
+ * called from any thread. */
 #ifndef TANDEM_COMMON_STRUCT_SIZE_H
 #define TANDEM_COMMON_STRUCT_SIZE_H
 

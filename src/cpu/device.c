@@ -208,10 +208,10 @@ static const struct tandem_backend backend = {
     .event_destroy = event_destroy,
     .event_wait = event_wait,
     .event_elapsed_ns = event_elapsed_ns,
-    .op_prepare = prepared_create,
+    .prepare = prepared_create,
     .prepared_wait = prepared_wait,
     .prepared_release = prepared_release,
-    .prepared_launch = prepared_launch,
+    .launch = prepared_launch,
 };
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)

@@ -159,20 +159,11 @@ enum tandem_status event_elapsed_ns(struct tandem_event *start,
 
 /* ---- prepared.c --------------------------------------------------------- */
 
-enum tandem_status prepared_create(
-    struct tandem_device *device, const struct tandem_op *op,
-    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
-    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
-    uint32_t flags, struct tandem_prepared_info *out_info,
-    struct tandem_prepared **out_prepared);
+prepare_fn prepared_create;
 enum tandem_status prepared_wait(struct tandem_prepared *prepared,
                                  uint64_t timeout_ns);
 void prepared_release(struct tandem_prepared *prepared);
-enum tandem_status prepared_launch(struct tandem_stream *stream,
-                                   struct tandem_prepared *prepared,
-                                   const struct tandem_memory *memory,
-                                   uint32_t count, const double *scalars,
-                                   uint32_t scalar_count);
+launch_fn prepared_launch;
 
 extern const struct gemm_call_functions gemm_functions;
 enum tandem_status gemm_run(struct tandem_stream *stream,

@@ -89,7 +89,7 @@ static enum tandem_status class_plan(struct tandem_device *device,
         return TANDEM_OK;
     *out_plan = malloc(class->plan_bytes);
     if (*out_plan == NULL)
-        return memory_error("op_prepare: out of host memory");
+        return memory_error("prepare: out of host memory");
     return class->plan(*out_plan, &work);
 }
 
@@ -126,7 +126,7 @@ create(struct tandem_device *device, const struct tandem_op *op,
     if ((flags & TANDEM_PREPARE_QUERY) == 0) {
         prepared = handle_new(&prepared_pool);
         if (prepared == NULL)
-            status = memory_error("op_prepare: out of host memory");
+            status = memory_error("prepare: out of host memory");
     }
     if (prepared == NULL) {
         free(call);
@@ -165,9 +165,8 @@ enum tandem_status prepared_create(
 /* Fails if the operator is not live, or if its device is closed. */
 static enum tandem_status check_live(const struct tandem_prepared *prepared)
 {
-    enum tandem_status status = prepared_check(&prepared_pool, prepared);
-    if (status != TANDEM_OK)
-        return status;
+    if (!handle_live(&prepared_pool, prepared))
+        return prepared_check(&prepared_pool, prepared);
     const struct tandem_device *device = prepared->base.device;
     return handle_live(&device_pool, device) &&
                    device->id == prepared->base.device_id

@@ -48,19 +48,9 @@ enum tandem_status op_launch(const struct object *device,
                              const struct tandem_memory *memory, uint32_t count,
                              const double *scalars, uint32_t scalar_count);
 
-/*
- * Returns TANDEM_OK if the plugin supports the call. Checks the buffers only if
- * device is not NULL.
- */
-enum tandem_status op_check(const struct tandem_op *op,
-                            const struct tandem_tensor_desc *const *inputs,
-                            uint32_t input_count,
-                            const struct tandem_tensor_desc *const *outputs,
-                            uint32_t output_count, const struct object *device);
-/* Computes a call that op_check accepted. */
-void op_compute(const struct tandem_op *op,
-                const struct tandem_tensor_desc *const *inputs,
-                uint32_t input_count, const struct tandem_tensor_desc *output);
+/* Returns TANDEM_OK if the plugin supports the GEMM on the device's memory. */
+enum tandem_status gemm_check(const struct tandem_gemm *gemm,
+                              const struct object *device);
 void gemm_compute(const struct tandem_gemm *gemm);
 
 #endif

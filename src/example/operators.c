@@ -11,7 +11,7 @@
 #include "common/gemm_operator.h"
 #include "common/last_error.h"
 
-/* Tells check_op where a buffer is, if it belongs to the device. */
+/* Tells the checks where a buffer is, if it belongs to the device. */
 static enum tandem_status buffer_span(const void *device,
                                       const struct tandem_buffer *buffer,
                                       struct address_range *out)
@@ -37,32 +37,12 @@ static enum tandem_status gemm_is_supported(const struct tandem_gemm *gemm)
     return TANDEM_OK;
 }
 
-enum tandem_status op_check(const struct tandem_op *op,
-                            const struct tandem_tensor_desc *const *inputs,
-                            uint32_t input_count,
-                            const struct tandem_tensor_desc *const *outputs,
-                            uint32_t output_count, const struct object *device)
+enum tandem_status gemm_check(const struct tandem_gemm *gemm,
+                              const struct object *device)
 {
-    enum tandem_status status =
-        check_op(op, inputs, input_count, outputs, output_count,
-                 device != NULL ? buffer_span : NULL, device);
+    enum tandem_status status = check_gemm(gemm, buffer_span, device);
 
-    if (status != TANDEM_OK)
-        return status;
-    switch (op->id) {
-    case TANDEM_OP_ADD:
-    case TANDEM_OP_MUL:
-    case TANDEM_OP_RELU:
-        if (outputs[0]->dtype != TANDEM_F32)
-            return last_error_set(TANDEM_UNSUPPORTED, "only f32");
-        return TANDEM_OK;
-    case TANDEM_OP_GEMM:
-        return gemm_is_supported(op->gemm);
-    default:
-        return last_error_set(TANDEM_UNSUPPORTED,
-                              "the operator %s is not supported",
-                              operator_name(op->id));
-    }
+    return status == TANDEM_OK ? gemm_is_supported(gemm) : status;
 }
 
 /* Element (0, ..., 0) of a tensor is at its buffer's memory + byte_offset. */
@@ -100,9 +80,10 @@ static float value_compute(uint32_t id, float a, float b)
     }
 }
 
-void op_compute(const struct tandem_op *op,
-                const struct tandem_tensor_desc *const *inputs,
-                uint32_t input_count, const struct tandem_tensor_desc *output)
+static void op_compute(const struct tandem_op *op,
+                       const struct tandem_tensor_desc *const *inputs,
+                       uint32_t input_count,
+                       const struct tandem_tensor_desc *output)
 {
     int64_t index[TANDEM_MAX_RANK] = {0}, elements = 1;
 

@@ -372,12 +372,10 @@ static enum tandem_status fill(struct tandem_stream *stream,
 static enum tandem_status gemm(struct tandem_stream *stream,
                                const struct tandem_gemm *product)
 {
-    const struct tandem_op op = {
-        .struct_size = sizeof op, .id = TANDEM_OP_GEMM, .gemm = product};
     struct object *queue;
     enum tandem_status status = object_use(stream, STREAM, &queue);
     if (status == TANDEM_OK)
-        status = op_check(&op, NULL, 0, NULL, 0, queue->device);
+        status = gemm_check(product, queue->device);
     if (status == TANDEM_OK)
         gemm_compute(product);
     return status;
@@ -555,10 +553,10 @@ static const struct tandem_backend backend = {
     .fill = fill,
     .memory_stats = memory_stats,
     .gemm = gemm,
-    .op_prepare = prepare,
+    .prepare = prepare,
     .prepared_wait = prepared_wait,
     .prepared_release = prepared_release,
-    .prepared_launch = prepared_launch,
+    .launch = prepared_launch,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .stream_query = stream_query,

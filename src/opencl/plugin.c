@@ -203,7 +203,7 @@ static enum tandem_status entry_trim(struct tandem_device *device,
 
 /* ---- operators ---- */
 
-static enum tandem_status entry_op_prepare(
+static enum tandem_status entry_prepare(
     struct tandem_device *device, const struct tandem_op *op,
     const struct tandem_operand_desc *const *inputs, uint32_t input_count,
     const struct tandem_operand_desc *const *outputs, uint32_t output_count,
@@ -305,10 +305,10 @@ static const struct tandem_backend backend = {
     .event_destroy = event_destroy,
     .event_wait = event_wait,
     .event_elapsed_ns = entry_elapsed,
-    .op_prepare = entry_op_prepare,
+    .prepare = entry_prepare,
     .prepared_wait = prepared_wait,
     .prepared_release = prepared_release,
-    .prepared_launch = prepared_launch};
+    .launch = prepared_launch};
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {

@@ -26,7 +26,7 @@ FIELD(tandem_tensor_desc, rank, 20, 16, 20)
 FIELD(tandem_tensor_desc, shape, 24, 20, 24)
 FIELD(tandem_tensor_desc, strides, 88, 84, 88)
 
-SIZE(tandem_op, 48, 32, 32)
+SIZE(tandem_op, 40, 28, 28)
 ALIGNMENT(tandem_op, 8, 4, 4)
 FIELD(tandem_op, struct_size, 0, 0, 0)
 FIELD(tandem_op, id, 8, 4, 4)
@@ -35,7 +35,6 @@ FIELD(tandem_op, int_count, 16, 12, 12)
 FIELD(tandem_op, float_count, 20, 16, 16)
 FIELD(tandem_op, ints, 24, 20, 20)
 FIELD(tandem_op, floats, 32, 24, 24)
-FIELD(tandem_op, gemm, 40, 28, 28)
 
 SIZE(tandem_matrix, 32, 28, 32)
 ALIGNMENT(tandem_matrix, 8, 4, 8)
@@ -144,10 +143,10 @@ FIELD(tandem_backend, map, 152, 80, 80)
 FIELD(tandem_backend, unmap, 160, 84, 84)
 FIELD(tandem_backend, memory_stats, 168, 88, 88)
 FIELD(tandem_backend, trim, 176, 92, 92)
-FIELD(tandem_backend, op_prepare, 184, 96, 96)
+FIELD(tandem_backend, prepare, 184, 96, 96)
 FIELD(tandem_backend, prepared_wait, 192, 100, 100)
 FIELD(tandem_backend, prepared_release, 200, 104, 104)
-FIELD(tandem_backend, prepared_launch, 208, 108, 108)
+FIELD(tandem_backend, launch, 208, 108, 108)
 FIELD(tandem_backend, gemm, 216, 112, 112)
 FIELD(tandem_backend, stream_create, 224, 116, 116)
 FIELD(tandem_backend, stream_destroy, 232, 120, 120)
@@ -298,7 +297,7 @@ ENTRY(unmap, enum tandem_status (*)(struct tandem_stream *,
 ENTRY(memory_stats, enum tandem_status (*)(struct tandem_device *,
                                            struct tandem_memory_stats *))
 ENTRY(trim, enum tandem_status (*)(struct tandem_device *, uint64_t))
-ENTRY(op_prepare,
+ENTRY(prepare,
       enum tandem_status (*)(struct tandem_device *, const struct tandem_op *,
                              const struct tandem_operand_desc *const *,
                              uint32_t,
@@ -307,7 +306,7 @@ ENTRY(op_prepare,
                              struct tandem_prepared **))
 ENTRY(prepared_wait, enum tandem_status (*)(struct tandem_prepared *, uint64_t))
 ENTRY(prepared_release, void (*)(struct tandem_prepared *))
-ENTRY(prepared_launch,
+ENTRY(launch,
       enum tandem_status (*)(struct tandem_stream *, struct tandem_prepared *,
                              const struct tandem_memory *, uint32_t,
                              const double *, uint32_t))

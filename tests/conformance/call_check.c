@@ -214,9 +214,9 @@ static enum tandem_status launch_with_scalars(const struct suite *plugin,
                                  &prepared);
     if (status != TANDEM_OK)
         return status;
-    status = plugin->api.prepared_launch(
-        plugin->stream, prepared, call.memory,
-        arguments->in_count + arguments->out_count, scalars, floats + has_step);
+    status = plugin->api.launch(plugin->stream, prepared, call.memory,
+                                arguments->in_count + arguments->out_count,
+                                scalars, floats + has_step);
     plugin->api.prepared_release(prepared);
     return status;
 }

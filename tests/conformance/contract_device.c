@@ -23,10 +23,10 @@ static void case_table(struct suite *suite)
             case_fail(suite, "a name is [a-z0-9_-]: %s", api->name);
     EXPECT(suite, (api->host_alloc == NULL) == (api->host_free == NULL));
     EXPECT(suite, (api->map == NULL) == (api->unmap == NULL));
-    EXPECT(suite, api->op_prepare != NULL);
+    EXPECT(suite, api->prepare != NULL);
     EXPECT(suite, api->prepared_wait != NULL);
     EXPECT(suite, api->prepared_release != NULL);
-    EXPECT(suite, api->prepared_launch != NULL);
+    EXPECT(suite, api->launch != NULL);
 }
 
 static void case_query(struct suite *suite)

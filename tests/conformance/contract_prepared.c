@@ -42,8 +42,8 @@ static enum tandem_status prepare(struct suite *suite,
                                   struct tandem_prepared_info *info,
                                   struct tandem_prepared **prepared)
 {
-    return suite->api.op_prepare(suite->device, &call->op, call->ins, 2,
-                                 call->outs, 1, flags, info, prepared);
+    return suite->api.prepare(suite->device, &call->op, call->ins, 2,
+                              call->outs, 1, flags, info, prepared);
 }
 
 static enum tandem_status launch_at(struct suite *suite,
@@ -55,7 +55,7 @@ static enum tandem_status launch_at(struct suite *suite,
     const struct tandem_memory memory[] = {
         {x, x_offset}, {NULL, 0}, {y, y_offset}};
 
-    return suite->api.prepared_launch(stream, prepared, memory, 3, NULL, 0);
+    return suite->api.launch(stream, prepared, memory, 3, NULL, 0);
 }
 
 /* An operator that was prepared, and vectors for it. */
@@ -73,7 +73,7 @@ static bool fixture_make(struct suite *suite, struct fixture *out)
     out->y = vector_new(suite, suite->device, NULL, ELEMENTS, -1, 0);
     return out->x != NULL && out->y != NULL &&
            expect(suite, prepare(suite, &out->call, 0, NULL, &out->prepared),
-                  TANDEM_OK, "op_prepare");
+                  TANDEM_OK, "prepare");
 }
 
 static void fixture_finish(struct suite *suite, struct fixture *of)
@@ -141,7 +141,7 @@ static void in_place(struct suite *suite)
     if (fixture_make(suite, &of)) {
         of.call.descs[1].same_as_input = 1;
         if (expect(suite, prepare(suite, &of.call, 0, NULL, &same), TANDEM_OK,
-                   "op_prepare, in place")) {
+                   "prepare, in place")) {
             expect(suite,
                    launch_at(suite, suite->stream, same, of.x->buffer, 0,
                              of.x->buffer, 0),
@@ -162,13 +162,12 @@ static void in_place(struct suite *suite)
         of.call.ins[1] = &of.call.descs[0];
         of.call.op.float_count = 0;
         if (expect(suite, prepare(suite, &of.call, 0, NULL, &same), TANDEM_OK,
-                   "op_prepare of x + x in place")) {
+                   "prepare of x + x in place")) {
             const struct tandem_memory memory[] = {
                 {of.x->buffer, 0}, {of.x->buffer, 0}, {of.x->buffer, 0}};
 
             expect(suite,
-                   suite->api.prepared_launch(suite->stream, same, memory, 3,
-                                              NULL, 0),
+                   suite->api.launch(suite->stream, same, memory, 3, NULL, 0),
                    TANDEM_OK, "x + x in place");
             expect_vector(suite, NULL, of.x, 3, 2, "x + x in place");
         }
@@ -213,20 +212,19 @@ static void wrong_memory(struct suite *suite)
         expect_error(
             suite, launch_at(suite, pair.other_stream, of.prepared, x, 0, y, 0),
             TANDEM_INVALID_ARGUMENT, "another device's stream");
+        expect_error(suite,
+                     suite->api.launch(stream, of.prepared, NULL, 3, NULL, 0),
+                     TANDEM_INVALID_ARGUMENT, "no memory");
         expect_error(
             suite,
-            suite->api.prepared_launch(stream, of.prepared, NULL, 3, NULL, 0),
-            TANDEM_INVALID_ARGUMENT, "no memory");
-        expect_error(suite,
-                     suite->api.prepared_launch(
-                         stream, of.prepared,
-                         (const struct tandem_memory[]){{x, 0}, {y, 0}}, 2,
-                         NULL, 0),
-                     TANDEM_INVALID_ARGUMENT, "too few operands");
+            suite->api.launch(stream, of.prepared,
+                              (const struct tandem_memory[]){{x, 0}, {y, 0}}, 2,
+                              NULL, 0),
+            TANDEM_INVALID_ARGUMENT, "too few operands");
         of.call.descs[0].shape[0] = of.call.descs[1].shape[0] = ELEMENTS / 2;
         of.call.descs[0].alignment_bytes = 16;
         expect(suite, prepare(suite, &of.call, 0, NULL, &aligned), TANDEM_OK,
-               "op_prepare of aligned operands");
+               "prepare of aligned operands");
         expect_error(suite, launch_at(suite, stream, aligned, x, 8, y, 0),
                      TANDEM_INVALID_ARGUMENT, "less alignment");
         expect(suite, launch_at(suite, stream, aligned, x, 16, y, 4), TANDEM_OK,
@@ -347,9 +345,9 @@ static void closed_device(struct suite *suite)
 
         if (other != NULL &&
             expect(suite,
-                   suite->api.op_prepare(other, &of.call.op, of.call.ins, 2,
-                                         of.call.outs, 1, 0, NULL, &left),
-                   TANDEM_OK, "op_prepare on another device")) {
+                   suite->api.prepare(other, &of.call.op, of.call.ins, 2,
+                                      of.call.outs, 1, 0, NULL, &left),
+                   TANDEM_OK, "prepare on another device")) {
             device_close(suite, other);
             expect_error(suite, suite->api.prepared_wait(left, 0),
                          TANDEM_INVALID_ARGUMENT, "after the close");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contract cases: operators are ready some time after op_prepare. */
+/* Contract cases: operators are ready some time after prepare. */
 #include "contract.h"
 
 #include "../../tools/common/tensor_call.h"
@@ -88,7 +88,7 @@ static void expect_ready(struct suite *suite, struct tandem_device *device,
     struct tensor_call tensors;
 
     tensor_call_init(&tensors, call->ins, 1, call->outs, 1, 0);
-    if (CALL_OK(op_prepare, device, &call->op, tensors.pointers, 1,
+    if (CALL_OK(prepare, device, &call->op, tensors.pointers, 1,
                 tensors.pointers + 1, 1, TANDEM_PREPARE_QUERY, &info, NULL))
         EXPECT(suite, info.is_ready == 1);
     if (expect(suite, prepare(suite, device, call, &prepared), TANDEM_OK,
@@ -143,7 +143,7 @@ static void case_launch_meanwhile(struct suite *suite)
                "prepare")) {
         const struct tandem_memory memory[] = {{x->buffer, 0}, {a->buffer, 0}};
 
-        CALL_OK(prepared_launch, stream, prepared, memory, 2, NULL, 0);
+        CALL_OK(launch, stream, prepared, memory, 2, NULL, 0);
         EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0));
         expect_vector(suite, stream, a, 1.0f, 1.0f, "|x| + 1");
         poll_until_ready(suite, prepared);
@@ -193,12 +193,12 @@ static void case_gemm(struct suite *suite)
                                           0,          0, {0}};
     const struct tandem_operand_desc *inputs[] = {&a, &b}, *output = &c;
     struct tandem_prepared *prepared = NULL;
-    enum tandem_status status = suite->api.op_prepare(
+    enum tandem_status status = suite->api.prepare(
         suite->device, &op, inputs, 2, &output, 1, 0, NULL, &prepared);
 
     if (status == TANDEM_UNSUPPORTED)
         case_skip(suite, "needs gemm");
-    else if (expect(suite, status, TANDEM_OK, "op_prepare of gemm"))
+    else if (expect(suite, status, TANDEM_OK, "prepare of gemm"))
         poll_until_ready(suite, prepared);
     suite->api.prepared_release(prepared);
 }

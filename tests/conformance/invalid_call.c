@@ -114,7 +114,7 @@ static void case_no_device(struct suite *suite)
 
     if (!case_begin(suite, LAUNCH_GROUP, "no stream, no device"))
         return;
-    expect_error(suite, api->prepared_launch(NULL, NULL, NULL, 0, NULL, 0),
+    expect_error(suite, api->launch(NULL, NULL, NULL, 0, NULL, 0),
                  TANDEM_INVALID_ARGUMENT, "launch on no stream");
     if (tensors_supported(api, suite->device, &op, descs, 1, descs, 1) ==
         TANDEM_OK)

@@ -329,7 +329,7 @@ static void flags_run(struct suite *suite)
     api->free(buffer);
 }
 
-/* A call of op_prepare with unknown flags or reserved members. */
+/* A call of prepare with unknown flags or reserved members. */
 static void prepare_run(struct suite *suite)
 {
     const uint32_t known = TANDEM_PREPARE_QUERY | TANDEM_PREPARE_COMPILE_NOW;
@@ -341,15 +341,15 @@ static void prepare_run(struct suite *suite)
     for (uint32_t i = 0; i < ALL_FLAGS; i++)
         if ((1u << i & known) == 0)
             expect_error(suite, prepare(suite, &p, 1u << i), TANDEM_UNSUPPORTED,
-                         "an unknown flag of op_prepare");
+                         "an unknown flag of prepare");
     descs[1] = descs[0];
     for (uint32_t k = 0; k < COUNT_OF(descs); k++)
         for (uint32_t i = 0; i < COUNT_OF(descs[k].reserved); i++) {
             descs[k].reserved[i] = 1;
             expect_error(suite,
-                         suite->api.op_prepare(suite->device, &p.op.op, &in, 1,
-                                               &out, 1, TANDEM_PREPARE_QUERY,
-                                               NULL, NULL),
+                         suite->api.prepare(suite->device, &p.op.op, &in, 1,
+                                            &out, 1, TANDEM_PREPARE_QUERY, NULL,
+                                            NULL),
                          TANDEM_UNSUPPORTED, "a reserved member of an operand");
             descs[k].reserved[i] = 0;
         }
@@ -426,7 +426,7 @@ void unknown_input_run(struct suite *suite)
 {
     static const struct contract_case cases[] = {
         {"flags of transfers, map and stream_create", flags_run, false},
-        {"flags and reserved members of op_prepare", prepare_run, false},
+        {"flags and reserved members of prepare", prepare_run, false},
         {"options of alloc", alloc_run, false},
         {"options of open", open_run, false},
         {"options of open that are 0", default_options_run, false},

@@ -100,9 +100,8 @@ static enum tandem_status wrapped_prepare(
     uint32_t flags, struct tandem_prepared_info *out_info,
     struct tandem_prepared **out_prepared)
 {
-    RETURN_CHECKED(inner->op_prepare(device, op, inputs, input_count, outputs,
-                                     output_count, flags, out_info,
-                                     out_prepared));
+    RETURN_CHECKED(inner->prepare(device, op, inputs, input_count, outputs,
+                                  output_count, flags, out_info, out_prepared));
 }
 
 static enum tandem_status wrapped_launch(struct tandem_stream *stream,
@@ -111,8 +110,8 @@ static enum tandem_status wrapped_launch(struct tandem_stream *stream,
                                          uint32_t count, const double *scalars,
                                          uint32_t scalar_count)
 {
-    RETURN_CHECKED(inner->prepared_launch(stream, prepared, memory, count,
-                                          scalars, scalar_count));
+    RETURN_CHECKED(
+        inner->launch(stream, prepared, memory, count, scalars, scalar_count));
 }
 
 static enum tandem_status wrapped_gemm(struct tandem_stream *stream,
@@ -148,8 +147,8 @@ static void inner_load(void)
     table.name = "fp-env-wrapper";
     inner_error = inner->last_error;
     table.last_error = last_error;
-    table.op_prepare = wrapped_prepare;
-    table.prepared_launch = wrapped_launch;
+    table.prepare = wrapped_prepare;
+    table.launch = wrapped_launch;
     table.gemm = wrapped_gemm;
 }
 

@@ -413,15 +413,14 @@ static struct object *stream_device(const struct tandem_stream *stream)
 }
 
 /* Checks a launch of gemm. A NULL device means that the stream is invalid. */
-static enum tandem_status gemm_check(struct object *device,
-                                     const struct tandem_op *op)
+static enum tandem_status gemm_begin(struct object *device,
+                                     const struct tandem_gemm *gemm)
 {
-    const struct tandem_gemm *gemm = op->gemm;
     enum tandem_status status;
 
     if (device == NULL)
         return TANDEM_INVALID_ARGUMENT;
-    status = op_check(op, NULL, 0, NULL, 0, device);
+    status = gemm_check(gemm, device);
     if (status != TANDEM_OK && setting("status-order") != NULL &&
         strstr(last_error_get(), "another device") != NULL)
         return TANDEM_UNSUPPORTED;
@@ -437,12 +436,10 @@ static enum tandem_status gemm_check(struct object *device,
 static enum tandem_status gemm(struct tandem_stream *stream,
                                const struct tandem_gemm *product)
 {
-    const struct tandem_op op = {
-        .struct_size = sizeof op, .id = TANDEM_OP_GEMM, .gemm = product};
     const uint64_t us = setting_number("slow", 0);
     const struct timespec pause_time = {(time_t)(us / 1000000),
                                         (long)(us % 1000000 * 1000)};
-    enum tandem_status status = gemm_check(stream_device(stream), &op);
+    enum tandem_status status = gemm_begin(stream_device(stream), product);
 
     if (status == TANDEM_OK)
         status = example->gemm(stream, product);
@@ -481,10 +478,10 @@ static enum tandem_status op_prepare_scripted(
 {
     const bool query = (flags & TANDEM_PREPARE_QUERY) != 0;
     struct tandem_prepared *prepared = NULL;
-    enum tandem_status status = example->op_prepare(
-        device, op, inputs, input_count, outputs, output_count,
-        flags & ~(uint32_t)TANDEM_PREPARE_QUERY, out_info,
-        query ? &prepared : out_prepared);
+    enum tandem_status status =
+        example->prepare(device, op, inputs, input_count, outputs, output_count,
+                         flags & ~(uint32_t)TANDEM_PREPARE_QUERY, out_info,
+                         query ? &prepared : out_prepared);
 
     if (status != TANDEM_OK)
         return status;
@@ -522,8 +519,8 @@ prepared_launch_scripted(struct tandem_stream *stream,
         return status;
     if (id == TANDEM_OP_ADD && setting("wrong") != NULL)
         op->id = TANDEM_OP_MUL;
-    status = example->prepared_launch(stream, prepared, memory, count, scalars,
-                                      scalar_count);
+    status =
+        example->launch(stream, prepared, memory, count, scalars, scalar_count);
     op->id = id;
     if (status == TANDEM_INVALID_ARGUMENT && setting("status-order") != NULL &&
         strstr(last_error_get(), "another device") != NULL)
@@ -565,8 +562,8 @@ static void table_fill(struct tandem_backend *table)
     table->upload = upload;
     table->download = download;
     table->gemm = gemm;
-    table->op_prepare = op_prepare_scripted;
-    table->prepared_launch = prepared_launch_scripted;
+    table->prepare = op_prepare_scripted;
+    table->launch = prepared_launch_scripted;
     table->stream_create = stream_create;
     if (setting("self-test") != NULL)
         table->tune = tune;

@@ -68,9 +68,9 @@ static enum tandem_status inner_run(struct sim_device *device,
                            command->pattern, command->pattern_bytes);
     case COMMAND_LAUNCH:
         COUNT(device, executed, 1);
-        return inner->prepared_launch(stream, command->prepared->inner,
-                                      command->operands, command->operand_count,
-                                      command->scalars, command->scalar_count);
+        return inner->launch(stream, command->prepared->inner,
+                             command->operands, command->operand_count,
+                             command->scalars, command->scalar_count);
     case COMMAND_WAIT:
         break;
     }

@@ -234,10 +234,10 @@ void launch_fault(struct sim_device *device, struct command *command);
 
 /* ---- prepared.c ---- */
 
-ENTRY(sim_op_prepare, op_prepare);
+ENTRY(sim_prepare, prepare);
 ENTRY(sim_prepared_wait, prepared_wait);
 ENTRY(sim_prepared_release, prepared_release);
-ENTRY(sim_prepared_launch, prepared_launch);
+ENTRY(sim_prepared_launch, launch);
 ENTRY(operator_gemm, gemm);
 extern const struct gemm_call_functions gemm_functions;
 /* Drops one reference. */

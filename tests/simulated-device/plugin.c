@@ -35,10 +35,10 @@ static const struct tandem_backend backend = {
     .event_destroy = event_destroy,
     .event_wait = event_wait,
     .event_elapsed_ns = event_elapsed_ns,
-    .op_prepare = sim_op_prepare,
+    .prepare = sim_prepare,
     .prepared_wait = sim_prepared_wait,
     .prepared_release = sim_prepared_release,
-    .prepared_launch = sim_prepared_launch,
+    .launch = sim_prepared_launch,
 };
 
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)

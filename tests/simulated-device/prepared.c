@@ -55,9 +55,9 @@ static enum tandem_status prepared_fill(
         descs[i].alignment_bytes = 0;
         pointers[i] = &descs[i];
     }
-    status = inner_backend()->op_prepare(
-        device->inner, op, pointers, input_count, pointers + input_count,
-        output_count, 0, NULL, &prepared->inner);
+    status = inner_backend()->prepare(device->inner, op, pointers, input_count,
+                                      pointers + input_count, output_count, 0,
+                                      NULL, &prepared->inner);
     return status == TANDEM_OK ? status : inner_failed(status);
 }
 
@@ -70,12 +70,14 @@ void prepared_put(struct sim_prepared *prepared)
     handle_free(&prepared_pool, prepared);
 }
 
-enum tandem_status sim_op_prepare(
-    struct tandem_device *handle, const struct tandem_op *op,
-    const struct tandem_operand_desc *const *inputs, uint32_t input_count,
-    const struct tandem_operand_desc *const *outputs, uint32_t output_count,
-    uint32_t flags, struct tandem_prepared_info *out_info,
-    struct tandem_prepared **out_prepared)
+enum tandem_status sim_prepare(struct tandem_device *handle,
+                               const struct tandem_op *op,
+                               const struct tandem_operand_desc *const *inputs,
+                               uint32_t input_count,
+                               const struct tandem_operand_desc *const *outputs,
+                               uint32_t output_count, uint32_t flags,
+                               struct tandem_prepared_info *out_info,
+                               struct tandem_prepared **out_prepared)
 {
     struct sim_device *device;
     struct sim_prepared *prepared;
@@ -91,7 +93,7 @@ enum tandem_status sim_op_prepare(
         return status;
     prepared = handle_new(&prepared_pool);
     if (!prepared)
-        return device_unlock(device, memory_error("op_prepare: no memory"));
+        return device_unlock(device, memory_error("prepare: no memory"));
     prepared->references = 1;
     prepared->base.device = handle;
     prepared->base.device_id = device->id;
@@ -245,7 +247,7 @@ enum tandem_status sim_prepared_launch(struct tandem_stream *handle,
 /* ---- the entry gemm ---- */
 
 const struct gemm_call_functions gemm_functions = {
-    sim_op_prepare, sim_prepared_launch, sim_prepared_release};
+    sim_prepare, sim_prepared_launch, sim_prepared_release};
 
 static enum tandem_status locked_range(const void *user,
                                        const struct tandem_buffer *buffer,

@@ -71,9 +71,8 @@ static bool launch_after(struct gemm_case *p, uint32_t id, bool bias)
         tensor_call_prepare(&call, session->backend, session->device, &op, 0,
                             prepared) != TANDEM_OK)
         return false;
-    return session->backend->prepared_launch(session->stream, *prepared,
-                                             call.memory, bias ? 3 : 2, NULL,
-                                             0) == TANDEM_OK;
+    return session->backend->launch(session->stream, *prepared, call.memory,
+                                    bias ? 3 : 2, NULL, 0) == TANDEM_OK;
 }
 
 static bool run_three(void *argument)
@@ -240,7 +239,7 @@ static bool gemm_case_open(struct gemm_case *p, struct bench *bench)
     gemm_fill(p, &p->gemm);
     gemm_args_normalize(&normalized, &p->gemm);
     gemm_operator_make(&call, &normalized);
-    status = backend->op_prepare(
+    status = backend->prepare(
         bench->session.device, &call.op, call.pointers, call.input_count,
         &call.pointers[call.input_count], 1, TANDEM_PREPARE_QUERY, NULL, NULL);
     if (status != TANDEM_OK) {

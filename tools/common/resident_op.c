@@ -148,9 +148,9 @@ enum tandem_status resident_op_launch(struct resident_op *work)
 
     if (status != TANDEM_OK)
         return status;
-    return session->backend->prepared_launch(
-        session->stream, work->prepared, work->call.memory,
-        work->c.inputs + work->c.outputs, NULL, 0);
+    return session->backend->launch(session->stream, work->prepared,
+                                    work->call.memory,
+                                    work->c.inputs + work->c.outputs, NULL, 0);
 }
 
 enum tandem_status resident_op_stream(struct resident_op *work, uint64_t count,

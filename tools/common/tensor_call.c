@@ -89,7 +89,7 @@ enum tandem_status tensor_call_prepare(const struct tensor_call *call,
                                        uint32_t flags,
                                        struct tandem_prepared **out_prepared)
 {
-    return api->op_prepare(
+    return api->prepare(
         device, op, call->has_inputs ? call->pointers : NULL, call->input_count,
         call->has_outputs ? call->pointers + call->first_output : NULL,
         call->output_count, flags, NULL, out_prepared);
@@ -172,8 +172,8 @@ tensors_launch(const struct tandem_backend *api, struct tandem_device *device,
     status = tensor_call_prepare(&call, api, device, op, 0, &prepared);
     if (status != TANDEM_OK)
         return status;
-    status = api->prepared_launch(stream, prepared, call.memory,
-                                  input_count + output_count, NULL, 0);
+    status = api->launch(stream, prepared, call.memory,
+                         input_count + output_count, NULL, 0);
     api->prepared_release(prepared);
     return status;
 }

@@ -32,7 +32,7 @@ void tensor_call_init(struct tensor_call *out,
                       uint32_t input_count,
                       const struct tandem_tensor_desc *const *outputs,
                       uint32_t output_count, uint32_t max_alignment);
-/* Calls op_prepare of the plugin, without information. */
+/* Calls prepare of the plugin, without information. */
 enum tandem_status tensor_call_prepare(const struct tensor_call *call,
                                        const struct tandem_backend *api,
                                        struct tandem_device *device,

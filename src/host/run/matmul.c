@@ -376,6 +376,7 @@ static void operator_set(struct matmul *matmul, struct tandem_context *context,
         const struct tandem_operand_desc *from = &operator->operands[i];
         struct tandem_tensor_desc *desc = &matmul->descs[i];
 
+        desc->buffer = matmul->operands[i]->desc.buffer;
         desc->dtype = from->dtype;
         desc->rank = from->rank;
         desc->byte_offset = operator->memory[i].byte_offset;

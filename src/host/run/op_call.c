@@ -95,26 +95,10 @@ static bool storages_meet(const struct storage *a, const struct storage *b)
 
 enum tandem_status call_check(const struct call *call)
 {
-    struct tandem_tensor_desc descs[2 * TANDEM_MAX_OPERANDS];
-    const struct tandem_tensor_desc *pointers[2 * TANDEM_MAX_OPERANDS];
-    enum tandem_status status;
+    const enum tandem_status status = check_op(
+        call->op, call->input_descs, call->input_count, call->output_descs,
+        call->output_count, storage_address_range, NULL);
 
-    for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
-        const bool is_input = i < call->input_count;
-        const uint32_t at = is_input ? i : i - call->input_count;
-        const struct tandem_tensor *tensor =
-            is_input ? call->inputs[at] : call->outputs[at];
-
-        pointers[i] = NULL;
-        if (tensor == NULL)
-            continue;
-        descs[i] = *(is_input ? call->input_descs[at] : call->output_descs[at]);
-        descs[i].buffer = (struct tandem_buffer *)tensor->storage;
-        pointers[i] = &descs[i];
-    }
-    status = check_op(call->op, pointers, call->input_count,
-                      pointers + call->input_count, call->output_count,
-                      storage_address_range, NULL);
     if (status != TANDEM_OK)
         return status;
     for (uint32_t i = 0; i < call->output_count; i++) {

@@ -66,7 +66,7 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device)
         memory[count] = (struct tandem_memory){
             call->outputs[i]->storage->buffers[device->id],
             call->output_descs[i]->byte_offset};
-    return device->vtable->prepared_launch(
+    return device->vtable->launch(
         device->stream, call->entry->prepared[device->id], memory, count,
         scalar_count > 0 ? scalars : NULL, scalar_count);
 }

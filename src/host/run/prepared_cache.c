@@ -8,6 +8,7 @@
 #include "common/gemm_operator.h"
 #include "common/last_error.h"
 #include "common/op_class.h"
+#include "common/tensor_overlap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,19 +47,6 @@ operand_layout(const struct tandem_tensor *tensor,
                                  : tensor_layout_of(tensor->storage, desc);
 }
 
-/* Returns true if two views of one storage have the same elements. */
-static bool views_same(const struct tandem_tensor_desc *a,
-                       const struct tandem_tensor_desc *b)
-{
-    bool same = a->byte_offset == b->byte_offset && a->dtype == b->dtype &&
-                a->rank == b->rank;
-
-    for (uint32_t i = 0; same && i < a->rank; i++)
-        same = a->shape[i] == b->shape[i] &&
-               (a->shape[i] <= 1 || a->strides[i] == b->strides[i]);
-    return same;
-}
-
 /* Returns 1 + the input that the output is and may be, or 0. */
 static uint32_t same_input(const struct call *call, uint32_t output)
 {
@@ -67,11 +55,10 @@ static uint32_t same_input(const struct call *call, uint32_t output)
     const struct tandem_tensor *out = call->outputs[output];
 
     for (uint32_t i = 0; i < call->input_count; i++) {
-        const struct tandem_tensor *in = call->inputs[i];
-
-        if (in != NULL && in->storage == out->storage && out->elements != 0 &&
-            op_input_in_place(&checked, i) &&
-            views_same(call->input_descs[i], call->output_descs[output]))
+        if (call->inputs[i] != NULL &&
+            call->inputs[i]->storage == out->storage &&
+            tensors_same(call->input_descs[i], call->output_descs[output]) &&
+            out->elements != 0 && op_input_in_place(&checked, i))
             return i + 1;
     }
     return 0;
@@ -336,13 +323,13 @@ static enum tandem_status entry_add(struct call *call,
     return TANDEM_OK;
 }
 
-/* Returns true if the key can be read from the operator.  The check of the call
- * says what is wrong with others. */
-static bool op_is_readable(const struct call *call)
+/* Returns true if the key can be read from the attributes.  The check of the
+ * call says what is wrong with others. */
+static bool attributes_are_readable(const struct call *call)
 {
     const struct tandem_op *op = call->op;
 
-    return op->struct_size == sizeof(*op) && op->int_count >= call->row->ints &&
+    return op->int_count >= call->row->ints &&
            op->int_count <= TANDEM_MAX_ATTRIBUTES &&
            op->float_count >= call->row->floats &&
            op->float_count <= TANDEM_MAX_ATTRIBUTES &&
@@ -354,11 +341,14 @@ enum tandem_status prepared_cache_find(struct call *call)
 {
     struct tandem_context *context = call->context;
     struct call_key key;
+    const struct operator_info *row;
     enum tandem_status status = TANDEM_OK;
     struct prepared_entry *entry;
 
     call->entry = NULL;
-    if (!op_is_readable(call))
+    if (call->op->struct_size != sizeof(*call->op))
+        status = operator_check(call->op, &row);
+    if (status == TANDEM_OK && !attributes_are_readable(call))
         status = call_check(call);
     if (status != TANDEM_OK)
         return status;
@@ -389,7 +379,7 @@ enum tandem_status prepared_cache_find(struct call *call)
 
 /* ---- devices ---- */
 
-/* Calls op_prepare of the plugin. */
+/* Calls prepare of the plugin. */
 static enum tandem_status entry_prepare(const struct prepared_entry *entry,
                                         const struct device *device,
                                         uint32_t flags,
@@ -402,7 +392,7 @@ static enum tandem_status entry_prepare(const struct prepared_entry *entry,
     for (uint32_t i = 0; i < entry->input_count + entry->output_count; i++)
         operands[i] =
             entry->operands[i].rank != SCALAR_RANK ? &entry->operands[i] : NULL;
-    status = plugin_reply_sanitize_status(device->vtable->op_prepare(
+    status = plugin_reply_sanitize_status(device->vtable->prepare(
         device->handle, &entry->op, operands, entry->input_count,
         operands + entry->input_count, entry->output_count, flags, out_info,
         out_prepared));

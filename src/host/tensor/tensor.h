@@ -28,8 +28,7 @@ struct tandem_tensor {
      * that was created with the storage. */
     bool whole;
     struct tensor_layout layout;
-    /* desc.buffer is set before each use: to the storage for argument checks,
-     * to the device's buffer for plugin calls. */
+    /* desc.buffer is the storage, for the checks of arguments. */
     struct tandem_tensor_desc desc;
 };
 

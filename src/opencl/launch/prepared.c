@@ -138,7 +138,7 @@ static struct stored_plan *stored_plan_make(struct tandem_prepared *prepared,
     struct stored_plan *stored =
         calloc(1, offsetof(struct stored_plan, plan) + bytes);
     if (stored == NULL) {
-        *out_status = memory_error("op_prepare: out of host memory");
+        *out_status = memory_error("prepare: out of host memory");
         return NULL;
     }
     memcpy(&stored->plan, &plan, bytes);
@@ -209,9 +209,8 @@ static void prepared_free(struct tandem_prepared *prepared)
 /* Fails if the operator is not live, or if its device is closed. */
 static enum tandem_status check_live(const struct tandem_prepared *prepared)
 {
-    enum tandem_status status = prepared_check(&prepared_handles, prepared);
-    if (status != TANDEM_OK)
-        return status;
+    if (!handle_live(&prepared_handles, prepared))
+        return prepared_check(&prepared_handles, prepared);
     const struct tandem_device *device = prepared->base.device;
     return !handle_live(&device_handles, device) ||
                    device->id != prepared->base.device_id
@@ -295,7 +294,7 @@ enum tandem_status prepared_wait(struct tandem_prepared *prepared,
     return status == TANDEM_OK ? wait_for(prepared, timeout_ns) : status;
 }
 
-/* ---- op_prepare ---- */
+/* ---- prepare ---- */
 
 static struct tandem_prepared *prepared_new(struct tandem_device *device)
 {
@@ -334,7 +333,7 @@ static void info_fill(const struct tandem_prepared *prepared,
     struct_size_fill(out, &info, sizeof(info));
 }
 
-/* Implements op_prepare.  Starts to compile if `starts` is true. */
+/* Implements prepare.  Starts to compile if `starts` is true. */
 static enum tandem_status
 create(struct tandem_device *device, const struct tandem_op *op,
        const struct tandem_operand_desc *const *inputs, uint32_t input_count,
@@ -352,7 +351,7 @@ create(struct tandem_device *device, const struct tandem_op *op,
         return status;
     struct tandem_prepared *prepared = prepared_new(device);
     if (prepared == NULL)
-        return memory_error("op_prepare: out of host memory");
+        return memory_error("prepare: out of host memory");
     status = prepared_call_create(op, inputs, input_count, outputs,
                                   output_count, &prepared->base.call);
     if (status == TANDEM_OK)

@@ -501,7 +501,7 @@ TEST(test_fallbacks_fill_the_table)
     ck_assert_int_eq(table->map(stream, buffer, 0, 64, TANDEM_MAP_READ,
                                 TANDEM_TIMEOUT_INFINITE, &memory),
                      TANDEM_UNSUPPORTED);
-    ck_assert_int_eq(table->prepared_launch(stream, NULL, NULL, 0, NULL, 0),
+    ck_assert_int_eq(table->launch(stream, NULL, NULL, 0, NULL, 0),
                      TANDEM_INVALID_ARGUMENT);
     table->prepared_release(NULL);
     table->free(buffer);
