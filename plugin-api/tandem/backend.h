@@ -637,10 +637,8 @@ struct tandem_backend {
                                         struct tandem_stream **out_stream);
     /* Required [blocks]. Waits for the work of the stream and frees it. */
     void (*stream_destroy)(struct tandem_stream *stream);
-    /* Required. Returns TANDEM_OK if the stream is idle, TANDEM_NOT_READY if it
-     * is busy, or the stream's sticky error. */
-    enum tandem_status (*stream_query)(struct tandem_stream *stream);
-    /* Required [blocks]. Waits for the stream; returns and clears its error. */
+    /* Required [blocks]. Waits until the stream is idle, even if it has a sticky
+     * error; then returns the error and clears it. With timeout 0 it polls. */
     enum tandem_status (*stream_synchronize)(struct tandem_stream *stream,
                                              uint64_t timeout_ns);
     /* Required. Later work of the stream starts after the event, which may

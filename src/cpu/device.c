@@ -201,7 +201,6 @@ static const struct tandem_backend backend = {
     .gemm = gemm_run,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
-    .stream_query = stream_check,
     .stream_synchronize = stream_synchronize,
     .stream_wait_event = stream_wait_event,
     .event_record = event_record,

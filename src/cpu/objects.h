@@ -74,8 +74,7 @@ extern struct handle_pool device_pool, stream_pool, event_pool, buffer_pool;
 /* ---- objects.c ---------------------------------------------------------- */
 
 /* These functions return TANDEM_OK for a live handle.  Otherwise they set and
- * return an error.  The backend table also uses stream_check as stream_query.
- */
+ * return an error. */
 enum tandem_status device_check(const struct tandem_device *device);
 enum tandem_status stream_check(struct tandem_stream *stream);
 enum tandem_status event_check(struct tandem_event *event);

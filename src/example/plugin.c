@@ -481,11 +481,6 @@ static void stream_destroy(struct tandem_stream *stream)
     objects_free(stream);
 }
 
-static enum tandem_status stream_query(struct tandem_stream *stream)
-{
-    return live(stream, STREAM);
-}
-
 static enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                              uint64_t timeout_ns)
 {
@@ -559,7 +554,6 @@ static const struct tandem_backend backend = {
     .launch = prepared_launch,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
-    .stream_query = stream_query,
     .stream_synchronize = stream_synchronize,
     .stream_wait_event = stream_wait_event,
     .event_record = event_record,

@@ -298,7 +298,6 @@ static const struct tandem_backend backend = {
     .gemm = entry_gemm,
     .stream_create = entry_stream_create,
     .stream_destroy = entry_stream_destroy,
-    .stream_query = stream_query,
     .stream_synchronize = stream_synchronize,
     .stream_wait_event = event_enqueue_wait,
     .event_record = entry_event_record,

@@ -80,7 +80,6 @@ static void invalid_stream(struct suite *suite, const struct device_pair *pair)
     struct tandem_event *other_device_object = NULL;
     uint64_t ns;
 
-    EXPECT_INVALID(api->stream_query(NULL));
     EXPECT_INVALID(api->stream_synchronize(NULL, 0));
     EXPECT_INVALID(api->stream_wait_event(NULL, other_device_object));
     EXPECT_INVALID(api->stream_wait_event(suite->stream, NULL));

@@ -74,13 +74,12 @@ static void async_error_inject(int code)
 /* Waits until the stream has recorded the error, without clearing it. */
 static void stream_error_wait(enum tandem_status want)
 {
-    const struct timespec pause = {0, 1000000};
-    enum tandem_status status = TANDEM_NOT_READY;
+    struct tandem_event *event = NULL;
+    enum tandem_status status = plug.api->event_record(work.stream, &event);
 
-    for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
-        status = plug.api->stream_query(work.stream);
-        nanosleep(&pause, NULL);
-    }
+    if (status == TANDEM_OK)
+        status = plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE);
+    plug.api->event_destroy(event);
     ck_assert_int_eq(status, want);
 }
 
@@ -94,25 +93,23 @@ static const struct {
 LOOP_TEST(an_error_is_sticky_until_reported, CASES_IN(sticky_errors))
 {
     const enum tandem_status want = sticky_errors[_i].status;
-    struct tandem_event *event = NULL;
     const float seven = 7.0f;
+    enum tandem_status status = TANDEM_NOT_READY;
 
     async_error_inject(sticky_errors[_i].code);
     stream_error_wait(want);
-    RETURNS(want, plug.api->stream_query(work.stream));
+    stream_error_wait(want);
     RETURNS(want, add(work.stream, c, a));
     ck_assert_str_ne(plug.api->last_error(), "");
     RETURNS(want,
             plug.api->fill(work.stream, c, 0, N * sizeof(float), &seven, 4));
     RETURNS(want, plug.api->copy(work.stream, c, 0, a, 4, 400));
     RETURNS(want, plug.api->upload(work.stream, c, 0, ramp_values + 1, 16, 0));
-    if (plug.api->event_record(work.stream, &event) == TANDEM_OK)
-        RETURNS(want, plug.api->event_wait(event, TANDEM_TIMEOUT_INFINITE));
-    plug.api->event_destroy(event);
-    RETURNS(want, synchronize());
+    while (status == TANDEM_NOT_READY)
+        status = plug.api->stream_synchronize(work.stream, 0);
+    ck_assert_int_eq(status, want);
     ck_assert_str_ne(plug.api->last_error(), "");
     OK(synchronize());
-    OK(plug.api->stream_query(work.stream));
     expect_ramp(c, 1.0f, "what was enqueued on the error");
     expect_ramp(a, 1.0f, "the input of what failed");
     OK(add(work.stream, c, a));
@@ -209,7 +206,8 @@ TEST(another_stream_still_works)
     work.stream = other;
     expect_ramp(c, 2.0f, "the other's work");
     work.stream = first;
-    RETURNS(TANDEM_FAILED, plug.api->stream_query(first));
+    RETURNS(TANDEM_FAILED,
+            plug.api->stream_synchronize(first, TANDEM_TIMEOUT_INFINITE));
     plug.api->stream_destroy(other);
 }
 

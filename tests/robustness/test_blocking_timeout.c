@@ -153,7 +153,7 @@ TEST(work_that_does_not_end)
     OK(unary(TANDEM_OP_NEG, buffer));
     EXPECT_TIMEOUT(plug.api->stream_synchronize(work.stream, 20000000u),
                    TANDEM_NOT_READY);
-    RETURNS(TANDEM_NOT_READY, plug.api->stream_query(work.stream));
+    RETURNS(TANDEM_NOT_READY, plug.api->stream_synchronize(work.stream, 0));
     plug.release();
     OK(plug.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE));
     device_end();

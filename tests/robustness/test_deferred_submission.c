@@ -215,7 +215,7 @@ TEST(queries_flush_the_work)
     buffer = block_new();
     put(0, buffer, 1.0f);
     for (int i = 0; i < 60000 && status == TANDEM_NOT_READY; i++) {
-        status = plug.api->stream_query(streams[0]);
+        status = plug.api->stream_synchronize(streams[0], 0);
         usleep(1000);
     }
     ck_assert_int_eq(status, TANDEM_OK);

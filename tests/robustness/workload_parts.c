@@ -350,7 +350,7 @@ static bool pass(struct workload *work, struct tandem_buffer *a,
              call_succeeded(work,
                             api->stream_synchronize(work->stream, 60000000000u),
                             "stream_synchronize with a limit") &&
-             CALL(work, stream_query, work->stream) &&
+             CALL(work, stream_synchronize, work->stream, 0) &&
              content_matches(work, b, want, N, "what an event passed");
     api->event_destroy(event);
     return passed;

@@ -290,12 +290,6 @@ static enum tandem_status download(struct tandem_stream *stream,
                                       flags, timeout_ns));
 }
 
-static enum tandem_status stream_query(struct tandem_stream *stream)
-{
-    return setting("deaf") != NULL ? TANDEM_NOT_READY
-                                   : answer(example->stream_query(stream));
-}
-
 static enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                              uint64_t timeout_ns)
 {
@@ -567,7 +561,6 @@ static void table_fill(struct tandem_backend *table)
     table->stream_create = stream_create;
     if (setting("self-test") != NULL)
         table->tune = tune;
-    table->stream_query = stream_query;
     table->stream_synchronize = stream_synchronize;
     table->event_wait = event_wait;
     snprintf(name, sizeof name, "%s", example->name);

@@ -282,7 +282,6 @@ enum tandem_status wait_begin(struct sim_device *device, uint64_t timeout_ns);
 
 ENTRY(stream_create, stream_create);
 ENTRY(stream_destroy, stream_destroy);
-ENTRY(stream_query, stream_query);
 ENTRY(stream_synchronize, stream_synchronize);
 ENTRY(stream_wait_event, stream_wait_event);
 

@@ -28,7 +28,6 @@ static const struct tandem_backend backend = {
     .gemm = operator_gemm,
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
-    .stream_query = stream_query,
     .stream_synchronize = stream_synchronize,
     .stream_wait_event = stream_wait_event,
     .event_record = event_record,

@@ -286,18 +286,6 @@ void stream_destroy(struct tandem_stream *handle)
     pthread_mutex_unlock(&device->mutex);
 }
 
-enum tandem_status stream_query(struct tandem_stream *handle)
-{
-    struct sim_stream *stream;
-    enum tandem_status status = stream_hold_present(handle, &stream);
-
-    if (status != TANDEM_OK)
-        return status;
-    COUNT(stream->device, polls, 1);
-    status = stream_reach(stream, stream->enqueued, 0);
-    return device_unlock(stream->device, status);
-}
-
 enum tandem_status stream_synchronize(struct tandem_stream *handle,
                                       uint64_t timeout_ns)
 {

@@ -150,25 +150,31 @@ enum tandem_status wait_download(struct device *device,
 enum tandem_status stream_recover(struct device *device,
                                   enum tandem_status error, bool *recovered)
 {
+    struct tandem_event *event = NULL;
     enum tandem_status status;
 
     if (*recovered || device->state != DEVICE_OPEN)
         return error;
-    status = device->vtable->stream_query(device->stream);
-    if (status == TANDEM_OK || status == TANDEM_NOT_READY)
+    /* A stream with an error accepts no event, also while it has work. */
+    status = device->vtable->event_record(device->stream, &event);
+    if (status == TANDEM_OK) {
+        device->vtable->event_destroy(event);
         return error;
+    }
     device_store_async_error(device, status);
     if (status == TANDEM_DEVICE_LOST) {
         device_mark_lost(device);
         return error;
     }
     stream_acquire(device);
-    device->vtable->stream_synchronize(device->stream, RECOVERY_TIMEOUT_NS);
-    status = device->vtable->stream_query(device->stream);
+    status =
+        device->vtable->stream_synchronize(device->stream, RECOVERY_TIMEOUT_NS);
+    /* The first call has cleared the error unless the device is lost. */
+    if (status != TANDEM_OK && status != TANDEM_NOT_READY)
+        status = device->vtable->stream_synchronize(device->stream, 0);
     stream_release(device);
     if (status == TANDEM_DEVICE_LOST)
         device_mark_lost(device);
-    *recovered = device->state == DEVICE_OPEN &&
-                 (status == TANDEM_OK || status == TANDEM_NOT_READY);
+    *recovered = device->state == DEVICE_OPEN && status == TANDEM_OK;
     return *recovered ? TANDEM_OK : error;
 }

@@ -87,11 +87,12 @@ static enum tandem_status elapsed_unsupported(struct tandem_event *start,
     X(last_error)                                                              \
     X(device_count)                                                            \
     X(device_describe)                                                         \
-    X(open) X(close) X(alloc) X(free) X(upload) X(download) X(copy) X(fill)    \
+    X(open)                                                                    \
+    X(close) X(alloc) X(free) X(upload) X(download) X(copy) X(fill)            \
         X(memory_stats) X(prepare) X(prepared_wait) X(prepared_release)        \
             X(launch) X(gemm) X(stream_create) X(stream_destroy)               \
-                X(stream_query) X(stream_synchronize) X(stream_wait_event)     \
-                    X(event_record) X(event_destroy) X(event_wait)
+                X(stream_synchronize) X(stream_wait_event) X(event_record)     \
+                    X(event_destroy) X(event_wait)
 
 static const char *required_entry_missing(const struct tandem_backend *vtable)
 {

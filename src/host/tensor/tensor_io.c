@@ -238,6 +238,7 @@ static bool content_is_ready(const struct storage *storage)
 {
     const struct tandem_context *context = storage->context;
     uint32_t holders = storage->current & ~HOST_BIT;
+    enum tandem_status status;
 
     if (storage->host_writer != NULL)
         holders |= 1u << storage->host_writer->id;
@@ -246,12 +247,17 @@ static bool content_is_ready(const struct storage *storage)
     for (uint32_t i = 0; holders >> i != 0; i++) {
         struct device *device = context->devices[i];
 
-        if ((holders >> i & 1) && device->state == DEVICE_OPEN &&
-            !device->stream_owned &&
-            device->vtable->stream_query(device->stream) == TANDEM_OK) {
+        if ((holders >> i & 1) == 0 || device->state != DEVICE_OPEN ||
+            device->stream_owned)
+            continue;
+        status = device->vtable->stream_synchronize(device->stream, 0);
+        if (status == TANDEM_OK) {
             device_mark_idle(device);
             return true;
         }
+        /* The poll has cleared the error of the stream. */
+        if (status != TANDEM_NOT_READY)
+            device_store_async_error(device, status);
     }
     return false;
 }

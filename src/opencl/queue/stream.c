@@ -241,18 +241,6 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
     return status;
 }
 
-enum tandem_status stream_query(struct tandem_stream *stream)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    status = stream_drain(stream, 0);
-    /* Report the sticky error even if some commands have not completed. */
-    if (status == TANDEM_NOT_READY && atomic_load(&stream->status) != TANDEM_OK)
-        return stream_sticky_error(stream, "the stream's work");
-    return status;
-}
-
 enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
                                            uint64_t timeout_ns)
 {

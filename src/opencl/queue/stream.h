@@ -16,7 +16,6 @@ bool stream_is_live(const struct tandem_stream *stream);
 /* Returns an error if the stream is not live, if it has a sticky error, or if
  * its device is lost. */
 enum tandem_status stream_check(struct tandem_stream *stream);
-enum tandem_status stream_query(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
 /* Like stream_synchronize, but for any thread that has acquired the stream. */
