@@ -309,8 +309,6 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                          and to caches of drivers
  *   cache_limit_bytes      limit of cache_dir; the least recently used go first
  *   memory_limit_bytes     limit of the device memory that the plugin holds
- *   pack_cache_limit_bytes OpenCL: limit of the cache of packed GEMM operands;
- *                          0: no cache (default: 1/8 of the device memory)
  *   num_threads            limit of CPU threads; 0: as many as the process has
  *   max_isa                CPU: highest instruction set that is used:
  *                          generic|avx2|avx512, or generic|neon
@@ -328,6 +326,8 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *   test.gemm_kernel       OpenCL: "clblast" or a GEMM kernel, and optionally
  *                          the number of splits of k, and of split tiles:
  *                          "simt-64x64", "simt-64x64:3:2" (docs/kernels.md)
+ *   test.packed_limit_bytes  OpenCL: limit of the packed copies of GEMM
+ *                          operands (default: 1/8 of the device memory)
  *   test.transfer_path     OpenCL: path of all transfers: "driver" or "ring"
  *                          (docs/kernels.md)
  *   test.force_program_cache  "1": use cache_dir even if the driver caches
@@ -393,7 +393,7 @@ typedef void (*tandem_release_fn)(void *user);
 struct tandem_memory_stats {
     size_t struct_size;
     uint64_t allocated_bytes;     /* size of buffers that the caller holds */
-    uint64_t cached_bytes;        /* size of freed memory kept for reuse */
+    uint64_t cached_bytes;        /* memory that trim returns to the driver */
     uint64_t peak_bytes;          /* maximum of allocated plus cached bytes */
     uint64_t limit_bytes;         /* 0 means no limit */
     uint64_t alloc_count;         /* successful calls of alloc */

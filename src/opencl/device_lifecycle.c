@@ -19,7 +19,7 @@
 #include "opencl/launch/prepared.h"
 #include "opencl/memory/buffer.h"
 #include "opencl/memory/deferred_release.h"
-#include "opencl/memory/pack_cache.h"
+#include "opencl/memory/packed_copy.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/program/program_cache.h"
 #include "opencl/queue/event.h"
@@ -170,8 +170,6 @@ static enum tandem_status plain_option_parse(struct tandem_device *device,
         char **path;
     } keys[] = {
         {"memory_limit_bytes", &values->memory_limit_bytes, NULL, NULL},
-        {"pack_cache_limit_bytes", &device->pool.pack_cache_limit_bytes, NULL,
-         NULL},
         {"num_threads", &values->thread_count, NULL, NULL},
         {"cache_limit_bytes", &device->cache.limit_bytes, NULL, NULL},
         {"blocking_timeout_ms", &values->blocking_timeout_ms, NULL, NULL},
@@ -184,6 +182,8 @@ static enum tandem_status plain_option_parse(struct tandem_device *device,
         {"deterministic", NULL, &device->gemm_selector.deterministic, NULL},
         {"self_test_only", NULL, &device->self_test_only, NULL},
         {"test.force_program_cache", NULL, &device->cache.is_forced, NULL},
+        {"test.packed_limit_bytes", &device->pool.packed_limit_bytes, NULL,
+         NULL},
         {"test.exact_block_size", NULL, &device->pool.exact_block_size, NULL},
         {"test.device_scope_visibility", NULL,
          &device->has_device_scope_visibility, NULL}};
@@ -353,8 +353,8 @@ enum tandem_status device_open(uint32_t index,
     device->hardware = hardware;
     device->has_device_scope_visibility = hardware->has_device_scope_visibility;
     program_cache_init(&device->cache);
-    device->pool.pack_cache_limit_bytes =
-        hardware->info.memory_bytes / PACK_CACHE_MEMORY_DIVISOR;
+    device->pool.packed_limit_bytes =
+        hardware->info.memory_bytes / PACKED_COPIES_MEMORY_DIVISOR;
     gemm_selector_init(&device->gemm_selector, hardware);
     enum tandem_status status = read_options(device, options, &values);
     if (values.blocking_timeout_ms < UINT64_MAX / 1000000u)

@@ -59,8 +59,8 @@ struct tandem_device {
     struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
-/* A buffer.  pool.mutex guards the list of buffers (next, link) and the
- * list pack_cache_entries. */
+/* A buffer.  pool.mutex guards the list of buffers (next, link) and the list
+ * packed_copies. */
 struct tandem_buffer {
     struct handle handle;
     struct tandem_device *device;
@@ -82,7 +82,7 @@ struct tandem_buffer {
     _Atomic uint64_t prior_stream, prior_seqno, synced_stream;
     _Atomic uint32_t poison; /* status of the failed write, or TANDEM_OK */
     _Atomic uint32_t map_count;
-    struct pack_cache_entry *pack_cache_entries; /* packed copies for GEMMs */
+    struct packed_copy *packed_copies; /* see packed_copy.h */
 };
 
 /* Returns `skew` of the buffer, or 0 if `buffer` is NULL. */

@@ -52,8 +52,8 @@ static int measure(struct command *command)
 {
     struct bench *bench = &command->bench;
     const struct open_options *given = &bench->open_options;
-    /* Packed operands are not cached, except in rows with "packed". */
-    const char *keys[MAX_OPEN_OPTIONS + 1] = {"pack_cache_limit_bytes"};
+    /* Buffers keep no packed operands, except in rows with "packed". */
+    const char *keys[MAX_OPEN_OPTIONS + 1] = {"test.packed_limit_bytes"};
     const char *values[MAX_OPEN_OPTIONS + 1] = {"0"};
     const struct tandem_context_options options = {
         .struct_size = sizeof options,

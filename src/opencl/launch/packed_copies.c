@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packs operands of GEMMs into the pack cache; see packed_copies.h. */
+/* Packs operands of GEMMs into copies; see packed_copies.h. */
 #include "opencl/launch/packed_copies.h"
 
 #include "opencl/memory/block_pool.h"
@@ -14,14 +14,14 @@ static enum gemm_kernel_id kernel_of(const struct launch_plan *plan)
     return (enum gemm_kernel_id)(plan->selected_gemm - 1);
 }
 
-static struct pack_cache_key operand_key(const struct launch_plan *plan,
-                                         const struct launch_memory *memory,
-                                         enum operand_id id)
+static struct packed_copy_key operand_key(const struct launch_plan *plan,
+                                          const struct launch_memory *memory,
+                                          enum operand_id id)
 {
     const struct tandem_gemm *gemm = &plan->gemm.gemm;
     struct gemm_operand operand = operand_of(gemm, id);
     uint32_t slot = SLOT_INPUT + (uint32_t)id;
-    return (struct pack_cache_key){
+    return (struct packed_copy_key){
         .byte_offset = memory->byte_offsets[slot],
         .rows = operand.rows,
         .depth = gemm->k,
@@ -33,11 +33,10 @@ static struct pack_cache_key operand_key(const struct launch_plan *plan,
         .dtype = gemm->dtype};
 }
 
-/* Packs an operand into a new cache entry. Returns NULL if packing fails. */
-static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
-                                           const struct launch_plan *plan,
-                                           const struct launch_memory *operands,
-                                           enum operand_id id)
+/* Packs the operand into the copy.  Returns false if that fails. */
+static bool copy_pack(struct packed_copy *copy, struct tandem_stream *stream,
+                      const struct launch_plan *plan,
+                      const struct launch_memory *operands, enum operand_id id)
 {
     struct tandem_device *device = stream->device;
     const struct tandem_gemm *gemm = &plan->gemm.gemm;
@@ -47,53 +46,44 @@ static struct pack_cache_entry *entry_pack(struct tandem_stream *stream,
     struct block *block;
     plan_operand_packing(&packing, gemm, kernel_of(plan), 1u << id,
                          device->programs.group_log2, &packed);
-    if (!pack_cache_make_room(device, packing.temp_bytes) ||
+    if (!packed_copy_fits(copy, packing.temp_bytes) ||
         block_acquire(device, packing.temp_bytes, &block) != TANDEM_OK)
-        return NULL;
-    struct pack_cache_entry *entry =
-        pack_cache_entry_create(device, block, packing.temp_bytes);
-    if (entry == NULL)
-        return NULL;
-    launch_memory_set(&memory, SLOT_TEMP, &entry->memory, 0);
-    if (launch_steps(stream, &packing, &memory) != TANDEM_OK) {
-        pack_cache_entry_destroy(entry);
-        return NULL;
-    }
-    /* Other streams must wait for the packing before they use the entry. */
-    atomic_store(&entry->memory.prior_seqno,
-                 atomic_load(&stream->issued_seqno));
-    atomic_store(&entry->memory.synced_stream, 0);
-    atomic_store(&entry->memory.prior_stream, stream->id);
-    return entry;
+        return false;
+    packed_copy_set_block(copy, block, packing.temp_bytes);
+    launch_memory_set(&memory, SLOT_TEMP, &copy->memory, 0);
+    if (launch_steps(stream, &packing, &memory) != TANDEM_OK)
+        return false;
+    /* Other streams must wait for the packing before they use the copy. */
+    atomic_store(&copy->memory.prior_seqno, atomic_load(&stream->issued_seqno));
+    atomic_store(&copy->memory.synced_stream, 0);
+    atomic_store(&copy->memory.prior_stream, stream->id);
+    return true;
 }
 
-/* Returns the cached copy of operand `id`, packed for the kernel of the plan,
- * or NULL if the cache has no copy. The first call for an operand only records
- * that the operand is used. The second call packs the operand on `stream`. The
- * caller releases the entry with pack_cache_release(). */
-static struct pack_cache_entry *
-acquire_or_pack(struct tandem_stream *stream, const struct launch_plan *plan,
-                const struct launch_memory *memory, enum operand_id id)
+/* Returns a copy of operand `id`, packed for the kernel of the plan, or NULL if
+ * the operand has none. */
+static struct packed_copy *copy_acquire(struct tandem_stream *stream,
+                                        const struct launch_plan *plan,
+                                        const struct launch_memory *memory,
+                                        enum operand_id id)
 {
     struct tandem_buffer *buffer = memory->buffers[SLOT_INPUT + (uint32_t)id];
-    struct buffer_version version = buffer_version_get(buffer);
-    if (stream->device->pool.pack_cache_limit_bytes == 0 ||
-        buffer->block == NULL || version.stream == 0)
+    const struct packed_copy_key key = operand_key(plan, memory, id);
+    /* Foreign memory can be written without the plugin's knowledge. */
+    if (buffer->block == NULL || atomic_load(&buffer->written_stream) == 0)
         return NULL;
-    struct pack_cache_key key = operand_key(plan, memory, id);
-    bool seen_before;
-    struct pack_cache_entry *entry =
-        pack_cache_acquire(buffer, &key, version, &seen_before);
+    struct packed_copy *copy = packed_copy_acquire(buffer, &key);
+    if (copy == NULL || copy->is_packed)
+        return copy;
     /* If another stream may still write the buffer, do not pack the operand,
      * because the copy could mix two versions of it. */
-    if (!seen_before || !stream_sees_last_write(stream, buffer))
-        return entry;
-    entry = entry_pack(stream, plan, memory, id);
-    if (entry == NULL)
+    if (!stream_sees_last_write(stream, buffer)) {
+        packed_copy_release(copy);
         return NULL;
-    entry->key = key;
-    entry->version = version;
-    return pack_cache_insert(buffer, entry, &stream->status);
+    }
+    bool is_packed = copy_pack(copy, stream, plan, memory, id);
+    packed_copy_finish(copy, is_packed);
+    return is_packed ? copy : NULL;
 }
 
 uint32_t packed_copies_acquire(struct packed_copies *out,
@@ -101,23 +91,24 @@ uint32_t packed_copies_acquire(struct packed_copies *out,
                                const struct launch_plan *plan,
                                struct launch_memory *memory)
 {
-    uint32_t copies = 0;
+    uint32_t mask = 0;
     for (enum operand_id i = OPERAND_A; i < OPERAND_COUNT; i++) {
-        struct pack_cache_entry *entry = NULL;
+        struct packed_copy *copy = NULL;
         if ((plan->gemm.packs >> i & 1u) != 0)
-            entry = acquire_or_pack(stream, plan, memory, i);
-        out->entries[i] = entry;
-        if (entry == NULL)
+            copy = copy_acquire(stream, plan, memory, i);
+        out->copies[i] = copy;
+        if (copy == NULL)
             continue;
-        launch_memory_set(memory, SLOT_PACKED_A + (uint32_t)i, &entry->memory,
+        launch_memory_set(memory, SLOT_PACKED_A + (uint32_t)i, &copy->memory,
                           0);
-        copies |= 1u << i;
+        mask |= 1u << i;
     }
-    return copies;
+    return mask;
 }
 
 void packed_copies_release(const struct packed_copies *copies)
 {
     for (uint32_t i = 0; i < OPERAND_COUNT; i++)
-        pack_cache_release(copies->entries[i]);
+        if (copies->copies[i] != NULL)
+            packed_copy_release(copies->copies[i]);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packed copies of GEMM operands that later launches can use.  The copies are
- * in the pack cache.  Only the thread that uses the stream may call this. */
+/* Packs GEMM operands into copies that belong to their buffers.  Only the
+ * thread that uses the stream may call this. */
 #ifndef TANDEM_OPENCL_LAUNCH_PACKED_COPIES_H
 #define TANDEM_OPENCL_LAUNCH_PACKED_COPIES_H
 
 #include "opencl/launch/kernel_launch.h"
-#include "opencl/memory/pack_cache.h"
+#include "opencl/memory/packed_copy.h"
 #include "opencl/plan/gemm_plan.h"
 
 struct packed_copies {
-    struct pack_cache_entry *entries[OPERAND_COUNT]; /* NULL: no copy */
+    struct packed_copy *copies[OPERAND_COUNT]; /* NULL: no copy */
 };
 
 /* Finds or makes copies of the operands that the plan packs, and adds them to

@@ -13,9 +13,6 @@
  * to a block size wastes at most an eighth of the block. */
 #define SIZE_CLASS_COUNT 512u
 
-/* Number of hash slots for operands that a GEMM has used but not packed. */
-#define PACK_CACHE_FINGERPRINTS 256u
-
 /* A piece of device memory (cl_mem) that a buffer or the cache owns. */
 struct block {
     cl_mem mem;
@@ -31,16 +28,14 @@ struct block {
 struct pool {
     pthread_mutex_t mutex;
     struct block *cached[SIZE_CLASS_COUNT];
-    struct tandem_buffer *buffers; /* all live buffers */
-    struct pinned *pinned;         /* see pinned_memory.c */
+    struct tandem_buffer *buffers;        /* all live buffers */
+    struct pinned *pinned;                /* see pinned_memory.c */
     struct import_release *kept_releases; /* see buffer.c */
     uint64_t next_address;
     bool exact_block_size; /* for tests: do not round up block sizes */
     struct tandem_memory_stats stats;
-    /* State of the pack cache. Its entries form a list in order of last use. */
-    uint64_t pack_cache_limit_bytes, pack_cache_bytes;
-    struct pack_cache_entry *pack_cache_newest, *pack_cache_oldest;
-    uint64_t pack_cache_fingerprints[PACK_CACHE_FINGERPRINTS];
+    /* Size of the packed copies of all buffers, and the limit of that size. */
+    uint64_t packed_bytes, packed_limit_bytes;
 };
 
 /* Returns the index of the smallest block size that holds `bytes` bytes.  Sets

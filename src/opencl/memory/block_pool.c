@@ -7,19 +7,19 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/device/device.h"
 #include "opencl/memory/deferred_release.h"
-#include "opencl/memory/pack_cache.h"
+#include "opencl/memory/packed_copy.h"
 
 /* block_touch writes only to new blocks of at least this many bytes. */
 #define MIN_TOUCHED_BYTES ((uint64_t)1 << 20)
 
-/* If more than keep_bytes of memory are cached, empties the pack cache, then
+/* If more than keep_bytes of memory are cached, drops the packed copies, then
  * removes cached blocks, the largest first, until at most keep_bytes are left.
  * Returns the list of removed blocks. */
 static struct block *detach_cached(struct pool *pool, uint64_t keep_bytes)
 {
     struct block *list = NULL;
     if (pool->stats.cached_bytes > keep_bytes)
-        pack_cache_evict(pool, 0);
+        packed_copies_drop(pool);
     for (uint32_t i = SIZE_CLASS_COUNT; i-- > 0;)
         while (pool->stats.cached_bytes > keep_bytes &&
                pool->cached[i] != NULL) {
@@ -143,11 +143,11 @@ static enum tandem_status check_limit(struct tandem_device *device,
                             (unsigned long long)limit);
     *out_excess =
         detach_cached(&device->pool, limit - stats->allocated_bytes - bytes);
-    /* Entries in use by a GEMM stay cached, so check the limit again. */
+    /* Copies in use by a GEMM stay cached, so check the limit again. */
     if (stats->allocated_bytes + stats->cached_bytes + bytes <= limit)
         return TANDEM_OK;
     return memory_error("alloc: %llu bytes exceed memory_limit_bytes = %llu "
-                        "while a GEMM uses the pack cache",
+                        "while a GEMM uses packed operands",
                         (unsigned long long)bytes, (unsigned long long)limit);
 }
 

@@ -7,7 +7,7 @@
 #include "opencl/device/cl_status.h"
 #include "opencl/device/device.h"
 #include "opencl/memory/block_pool.h"
-#include "opencl/memory/pack_cache.h"
+#include "opencl/memory/packed_copy.h"
 
 #define BUFFER_MAGIC 0x62756663u
 /* Virtual address of the first block, above all addresses of host memory. */
@@ -164,7 +164,7 @@ void buffer_destroy(struct tandem_buffer *buffer)
     struct import_release *release = buffer->release;
     pthread_mutex_lock(&pool->mutex);
     list_remove(pool, buffer);
-    pack_cache_invalidate(pool, buffer);
+    packed_copies_free(buffer);
     if (buffer->block != NULL) {
         block_set_last_use(buffer->block, buffer);
         block_return(pool, buffer->block);
@@ -259,15 +259,26 @@ void buffer_clear_poison(struct tandem_buffer *buffer, uint64_t written_bytes)
         atomic_store_explicit(&buffer->poison, TANDEM_OK, memory_order_relaxed);
 }
 
+/* Poisons the buffer if its last write is a command of `stream` with a number
+ * above `seqno`. */
+static void poison_write(struct tandem_buffer *buffer, uint64_t stream,
+                         uint64_t seqno, enum tandem_status status)
+{
+    if (atomic_load(&buffer->written_stream) == stream &&
+        atomic_load(&buffer->written_seqno) > seqno)
+        atomic_store(&buffer->poison, (uint32_t)status);
+}
+
 void pool_poison_writes(struct tandem_device *device, uint64_t stream,
                         uint64_t seqno, enum tandem_status status)
 {
     pthread_mutex_lock(&device->pool.mutex);
     for (struct tandem_buffer *buffer = device->pool.buffers; buffer != NULL;
-         buffer = buffer->next)
-        if (atomic_load(&buffer->written_stream) == stream &&
-            atomic_load(&buffer->written_seqno) > seqno)
-            atomic_store(&buffer->poison, (uint32_t)status);
-    pack_cache_poison(&device->pool, stream, seqno, (uint32_t)status);
+         buffer = buffer->next) {
+        poison_write(buffer, stream, seqno, status);
+        for (struct packed_copy *copy = buffer->packed_copies; copy != NULL;
+             copy = copy->next)
+            poison_write(&copy->memory, stream, seqno, status);
+    }
     pthread_mutex_unlock(&device->pool.mutex);
 }

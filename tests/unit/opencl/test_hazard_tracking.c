@@ -6,6 +6,7 @@
 #include <config.h>
 
 #include "support/test_list.h"
+#include "opencl/memory/packed_copy.h"
 #include "opencl/queue/hazard_tracking.h"
 
 static struct tandem_device device;
@@ -51,6 +52,22 @@ TEST(reads_are_not_poisoned)
     stream_fail(&stream, TANDEM_FAILED);
     stream_note_use(&stream, &buffer, false);
     ck_assert_int_eq(buffer_check_poison(&buffer), TANDEM_OK);
+}
+
+/* A GEMM does not use a copy if packing it failed. */
+TEST(failed_packing_poisons_the_copy)
+{
+    struct packed_copy copy = {.is_packed = true,
+                               .memory = {.device = &device, .bytes = 64}};
+    buffer.device = &device;
+    buffer.packed_copies = &copy;
+    stream_next_seqno(&stream);
+    stream_note_use(&stream, &copy.memory, true);
+    ck_assert_ptr_eq(packed_copy_acquire(&buffer, &copy.key), &copy);
+    packed_copy_release(&copy);
+    stream_fail(&stream, TANDEM_FAILED);
+    ck_assert_ptr_eq(packed_copy_acquire(&buffer, &copy.key), NULL);
+    ck_assert(!copy.is_packed);
 }
 
 int main(void)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pack cache: after any write to a weight, the next GEMM uses the new
- * content. Also tests the cache's limit, and memory that is needed for other
- * purposes. Uses a kernel that reads only vectors of four elements, and
- * weights with an odd row length.
+ * Packed copies of GEMM operands: when they are made, shared and dropped. After
+ * any write to a weight, the next GEMM uses the new content. Uses a kernel that
+ * reads only vectors of four elements, and weights with an odd row length.
  */
 #include <config.h>
 
@@ -12,6 +11,7 @@
 #include <string.h>
 
 #include "support/test_list.h"
+#include "opencl/memory/packed_copy.h"
 #include "support.h"
 
 /* c = a b. The rows of a are aligned, those of b are not. */
@@ -33,7 +33,7 @@ static void start(const char *cap_key, const char *cap, const char *packed)
 {
     const char *const pairs[] = {"test.gemm_kernel",
                                  "simt-128x128",
-                                 "pack_cache_limit_bytes",
+                                 "test.packed_limit_bytes",
                                  packed,
                                  cap_key,
                                  cap,
@@ -70,7 +70,7 @@ static void result_check(const float *got, const float *a, const float *b,
     }
 }
 
-/* Runs GEMMs with weight w until it is in the pack cache, and once more. */
+/* Runs GEMMs with weight w until it has a packed copy, and once more. */
 static void gemms_check(uint32_t w, const char *what)
 {
     float got[M * N];
@@ -82,6 +82,101 @@ static void gemms_check(uint32_t w, const char *what)
                   what);
         result_check(got, left_host, weight_host[w], what);
     }
+}
+
+/* Returns the number of packed copies of a buffer. */
+static uint32_t copies(const struct tandem_buffer *buffer)
+{
+    uint32_t count = 0;
+
+    for (const struct packed_copy *copy = buffer->packed_copies; copy != NULL;
+         copy = copy->next)
+        count += copy->is_packed;
+    return count;
+}
+
+/* Launches a GEMM and returns the number of commands: 1, or more if it packs.
+ */
+static uint64_t commands(struct tandem_gemm gemm)
+{
+    const uint64_t before = atomic_load(&stream->issued_seqno);
+
+    OK(backend->gemm(stream, &gemm));
+    return atomic_load(&stream->issued_seqno) - before;
+}
+
+/* ---- when copies are made ---- */
+
+TEST(the_second_use_makes_a_copy)
+{
+    start(NULL, NULL, "1048576");
+    struct tandem_gemm gemm = product(weights[0]);
+    ck_assert_uint_eq(commands(gemm), 2);
+    ck_assert_uint_eq(copies(weights[0]), 0);
+    ck_assert_uint_eq(commands(gemm), 2);
+    ck_assert_uint_eq(copies(weights[0]), 1);
+    ck_assert_uint_eq(commands(gemm), 1);
+    ck_assert_uint_eq(copies(weights[1]), 0);
+}
+
+/* The number of rows of `a`, alpha and the bias do not matter. */
+TEST(prepared_operators_share_a_copy)
+{
+    start(NULL, NULL, "1048576");
+    gemms_check(0, "the first");
+    struct tandem_gemm gemm = product(weights[0]);
+    gemm.m = 2;
+    ck_assert_uint_eq(commands(gemm), 1);
+    gemm.activation = TANDEM_OP_RELU;
+    ck_assert_uint_eq(commands(gemm), 1);
+    ck_assert_uint_eq(copies(weights[0]), 1);
+}
+
+/* A weight that was written is packed twice again. */
+TEST(writing_and_freeing_drop_the_copy)
+{
+    start(NULL, NULL, "1048576");
+    struct tandem_gemm gemm = product(weights[0]);
+    gemms_check(0, "before");
+    const uint64_t bytes = device->pool.packed_bytes;
+    ck_assert_uint_eq(bytes, 512);
+    buffer_write(weights[0], weight_host[0], 4);
+    ck_assert_uint_eq(commands(gemm), 2);
+    ck_assert_uint_eq(copies(weights[0]), 0);
+    ck_assert_uint_eq(device->pool.packed_bytes, 0);
+    gemms_check(0, "after");
+    ck_assert_uint_eq(device->pool.packed_bytes, bytes);
+    const struct tandem_memory_stats before = memory_stats();
+    backend->free(weights[0]);
+    ck_assert_uint_eq(device->pool.packed_bytes, 0);
+    /* The copy was and stays cached memory. */
+    const struct tandem_memory_stats stats = memory_stats();
+    ck_assert_uint_eq(stats.cached_bytes, before.cached_bytes + 512);
+    ck_assert_uint_eq(stats.allocated_bytes, before.allocated_bytes - 512);
+    OK(backend->trim(device, 0));
+    ck_assert_uint_eq(memory_stats().cached_bytes, 0);
+}
+
+/* The plugin does not notice when the caller writes the memory. */
+TEST(imported_memory_has_no_copies)
+{
+    static _Alignas(4096) float memory[K * N];
+    struct tandem_buffer *imported;
+    float got[M * N];
+    start(NULL, NULL, "1048576");
+    enum tandem_status status = backend->import_host(
+        device, memory, sizeof(memory), NULL, NULL, &imported);
+    if (status == TANDEM_UNSUPPORTED)
+        return;
+    OK(status);
+    const struct tandem_gemm gemm = product(imported);
+    for (uint32_t turn = 0; turn < 4; turn++) {
+        memcpy(memory, weight_host[turn % WEIGHTS], sizeof(memory));
+        OK(backend->gemm(stream, &gemm));
+        buffer_read(result, got, sizeof(got));
+        result_check(got, left_host, memory, "imported");
+    }
+    ck_assert_uint_eq(copies(imported), 0);
 }
 
 /* ---- operations that write a weight ---- */
@@ -173,7 +268,7 @@ static const struct {
     {write_launch, "launch"}, {write_gemm, "gemm"},
     {write_map, "map"},       {write_new_buffer, "freed and allocated"}};
 
-TEST(every_write_invalidates_the_entry)
+TEST(results_are_right_after_every_write)
 {
     start(NULL, NULL, "1048576");
     for (uint32_t turn = 0; turn < 2; turn++)
@@ -184,17 +279,22 @@ TEST(every_write_invalidates_the_entry)
         }
 }
 
-/* Enqueues long work and then a write of b. */
-static void write_after_long_work(struct tandem_stream *other,
-                                  struct tandem_buffer *memory)
+static void long_work(struct tandem_stream *other, struct tandem_buffer *memory)
 {
-    const float five = 5;
     const uint64_t third = SIDE * SIDE * 4;
     struct tandem_gemm slow = gemm_of(SIDE, SIDE, SIDE, memory, memory, memory);
     slow.b.byte_offset = third;
     slow.c.byte_offset = 2 * third;
     for (uint32_t i = 0; i < 4; i++)
         OK(backend->gemm(other, &slow));
+}
+
+/* Enqueues long work and then a write of b. */
+static void write_after_long_work(struct tandem_stream *other,
+                                  struct tandem_buffer *memory)
+{
+    const float five = 5;
+    long_work(other, memory);
     for (uint32_t i = 0; i < K * N; i++)
         weight_host[0][i] = five;
     OK(backend->fill(other, weights[0], 0, K * N * 4, &five, 4));
@@ -202,7 +302,7 @@ static void write_after_long_work(struct tandem_stream *other,
 
 /*
  * A GEMM that does not wait for another stream's write uses the old content,
- * but does not cache it.
+ * but makes no copy.
  */
 TEST(writes_of_another_stream_are_waited_for)
 {
@@ -224,35 +324,78 @@ TEST(writes_of_another_stream_are_waited_for)
 }
 
 /*
- * Returns the number of blocks allocated for the pack cache. A temporary block
- * becomes a cache entry, so the next temporary is another block unless an
- * entry is evicted.
+ * A GEMM on another stream waits for the packing. The memory of the copy had
+ * another content before.
  */
-static uint64_t pack_cache_blocks(const char *packed)
+TEST(another_stream_waits_for_the_packing)
 {
-    uint64_t made[2];
-    start(NULL, NULL, packed);
-    for (uint32_t turn = 0; turn < 2; turn++) {
-        gemms_check(0, "first");
-        made[turn] = memory_stats().driver_alloc_count;
-        for (uint32_t i = 0; i < 2 * WEIGHTS; i++)
-            gemms_check(i % WEIGHTS, "a weight");
-        made[turn] = memory_stats().driver_alloc_count - made[turn];
-    }
-    ck_assert_uint_eq(made[1], 0);
+    float got[M * N];
+    start(NULL, NULL, "1048576");
+    struct tandem_stream *other = stream_new();
+    struct tandem_buffer *memory = buffer_new(3 * SIDE * SIDE * 4);
+    struct tandem_buffer *c = buffer_new(sizeof(got));
+    const float zero = 0;
+    struct tandem_gemm gemm = product(weights[0]);
+    OK(backend->fill(stream, memory, 0, 3 * SIDE * SIDE * 4, &zero, 4));
+    commands(gemm);
+    commands(product(weights[1]));
+    stream_wait(stream);
+    long_work(stream, memory);
+    commands(gemm);
+    ck_assert_uint_eq(copies(weights[0]), 1);
+    gemm.c.buffer = c;
+    OK(backend->gemm(other, &gemm));
+    OK(backend->download(other, c, 0, got, sizeof(got), 0,
+                         TANDEM_TIMEOUT_INFINITE));
+    result_check(got, left_host, weight_host[0], "on another stream");
+    stream_wait(stream);
+    gemms_check(0, "on the first stream");
+}
+
+/* ---- limits ---- */
+
+/* Returns the number of copies of all weights. */
+static uint32_t copies_within(const char *limit_bytes)
+{
+    uint32_t count = 0;
+    start(NULL, NULL, limit_bytes);
+    for (uint32_t i = 0; i < 2 * WEIGHTS; i++)
+        gemms_check(i % WEIGHTS, "a weight");
+    for (uint32_t i = 0; i < WEIGHTS; i++)
+        count += copies(weights[i]);
     device_close();
-    return made[0];
+    return count;
 }
 
-TEST(pack_cache_limit_is_kept)
+/* A copy has 256 bytes, in a block of 512 bytes. */
+TEST(the_limit_of_copies_is_kept)
 {
-    ck_assert_uint_eq(pack_cache_blocks("0"), 0);
-    ck_assert_uint_eq(pack_cache_blocks("255"), 0);
-    ck_assert_uint_eq(pack_cache_blocks("256"), 1);
-    ck_assert_uint_eq(pack_cache_blocks("1048576"), 2);
+    ck_assert_uint_eq(copies_within("0"), 0);
+    ck_assert_uint_eq(copies_within("255"), 0);
+    ck_assert_uint_eq(copies_within("256"), 1);
+    ck_assert_uint_eq(copies_within("768"), 2);
+    ck_assert_uint_eq(copies_within("1048576"), WEIGHTS);
 }
 
-TEST(parts_of_a_buffer_have_own_entries)
+TEST(a_buffer_has_a_limited_number_of_copies)
+{
+    start(NULL, NULL, "1048576");
+    struct tandem_buffer *large = buffer_new((MAX_PACKED_COPIES + 4) * N * 4);
+    const float zero = 0;
+    OK(backend->fill(stream, large, 0, (MAX_PACKED_COPIES + 4) * N * 4, &zero,
+                     4));
+    for (uint32_t i = 0; i <= MAX_PACKED_COPIES; i++) {
+        struct tandem_gemm gemm = product(large);
+        gemm.k = 4;
+        gemm.b.byte_offset = i * N * 4;
+        commands(gemm);
+        ck_assert_uint_eq(commands(gemm), 2);
+        ck_assert_uint_eq(commands(gemm), i < MAX_PACKED_COPIES ? 1 : 2);
+    }
+    ck_assert_uint_eq(copies(large), MAX_PACKED_COPIES);
+}
+
+TEST(parts_of_a_buffer_have_own_copies)
 {
     float got[M * N];
     start(NULL, NULL, "1048576");
@@ -276,34 +419,51 @@ TEST(parts_of_a_buffer_have_own_entries)
         buffer_read(result, got, sizeof(got));
         result_check(got, a, b, "a part");
     }
+    ck_assert_uint_eq(copies(weights[0]), 6);
 }
 
 /* A block has at least 512 bytes. */
-TEST(entries_are_evicted_for_allocations)
+TEST(copies_are_dropped_for_allocations)
 {
     struct tandem_buffer *more[5];
     start("memory_limit_bytes", "5120", "1048576");
     for (uint32_t i = 0; i < WEIGHTS; i++)
         gemms_check(i, "kept");
+    ck_assert_uint_eq(copies(weights[0]), 1);
     /* The caller allocates five blocks. */
     for (uint32_t i = 0; i < 5; i++)
         more[i] = buffer_new(512);
+    for (uint32_t i = 0; i < WEIGHTS; i++)
+        ck_assert_uint_eq(copies(weights[i]), 0);
     struct tandem_memory_stats stats = memory_stats();
     ck_assert_uint_le(stats.allocated_bytes + stats.cached_bytes, 5120);
     ck_assert_int_eq(backend->alloc(device, TANDEM_BYTES(512), &more[0]),
                      TANDEM_OUT_OF_MEMORY);
     backend->free(more[4]);
     gemms_check(0, "with room for a temporary");
+    ck_assert_uint_eq(copies(weights[0]), 0);
+}
+
+/* The next copy is made after eight times as many uses. */
+TEST(trim_drops_copies_for_a_while)
+{
+    start(NULL, NULL, "1048576");
+    gemms_check(0, "before");
     OK(backend->trim(device, 0));
     ck_assert_uint_eq(memory_stats().cached_bytes, 0);
+    ck_assert_uint_eq(copies(weights[0]), 0);
+    for (uint32_t use = 1; use < 16; use++)
+        ck_assert_uint_eq(commands(product(weights[0])), 2);
+    ck_assert_uint_eq(copies(weights[0]), 0);
     gemms_check(0, "after trim");
+    ck_assert_uint_eq(copies(weights[0]), 1);
 }
 
 /*
  * The limit also holds if a temporary block is needed while a GEMM uses a
- * cache entry, which cannot be evicted then.
+ * copy, which cannot be dropped then.
  */
-TEST(the_memory_limit_holds_while_an_entry_is_used)
+TEST(the_memory_limit_holds_while_a_copy_is_used)
 {
     float got[M * N];
     start("memory_limit_bytes", "5120", "1048576");
@@ -359,7 +519,7 @@ static void *worker_run(void *argument)
     return NULL;
 }
 
-TEST(threads_share_the_pack_cache)
+TEST(threads_share_the_copies)
 {
     pthread_barrier_t barrier;
     pthread_t threads[2];
@@ -392,4 +552,4 @@ TEST(threads_share_the_pack_cache)
     pthread_barrier_destroy(&barrier);
 }
 
-TEST_MAIN(opencl_tests_run("pack-cache", NULL, device_close))
+TEST_MAIN(opencl_tests_run("packed copies", NULL, device_close))
