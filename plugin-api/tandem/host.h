@@ -397,11 +397,13 @@ enum tandem_status tandem_run_on(struct tandem_context *context,
                                  uint32_t output_count);
 
 /* c = activation(alpha a b + beta c + bias). If beta is not 0, c is a residual
- * that is added before the activation. a and b have rank 2, or rank 3 with a
- * batch, which is equal to that of c or 1 (repeated). bias is NULL, [n] or
- * [m, 1]. Any size may be 0, also the batch. a and b have one dtype, c and bias
- * the same or another one: f32, f16 or bf16. Sums over k are f32 (struct
- * tandem_gemm).
+ * that is added before the activation. a and b have rank 2 or more; the axes
+ * before the last two are broadcast to the shape of c, which has the larger
+ * rank. In memory, these axes must be like one axis for each of a, b and c, so
+ * two of them cannot be broadcast differently (TANDEM_UNSUPPORTED).
+ * bias is NULL, [n] or [m, 1]. Any size may be 0. a and b have one dtype,
+ * c and bias the same or another one: f32, f16 or bf16. Sums over k are f32.
+ * The operator TANDEM_OP_GEMM of tandem_run is the same, but copies no input.
  *
  * a, b and bias may have any strides. A matrix is used without a copy if one of
  * its last two strides is 1 (so a transposed view needs no copy), the other

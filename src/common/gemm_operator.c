@@ -133,25 +133,54 @@ static int64_t leading_dimension(int64_t along, int64_t across, int64_t stride)
     return stride >= min_ld ? stride : 0;
 }
 
-/* Sets the leading dimension of a matrix, and *out_transposed.  Returns false
- * if struct tandem_matrix cannot describe the strides. */
-static bool matrix_set(struct tandem_matrix *out,
-                       const struct tandem_tensor_desc *tensor,
-                       bool *out_transposed)
+/* Finds the leading dimension of the last two axes, and if they are transposed.
+ * Returns false if struct tandem_matrix cannot describe their strides. */
+static bool matrix_layout(const struct tandem_tensor_desc *tensor,
+                          int64_t *out_ld, bool *out_transposed)
 {
     const int64_t *shape = tensor->shape + tensor->rank - 2;
     const int64_t *strides = tensor->strides + tensor->rank - 2;
-    out->buffer = tensor->buffer;
-    out->byte_offset = tensor->byte_offset;
-    out->ld = 0;
+    *out_ld = 0;
     *out_transposed = false;
     if (strides[1] == 1 || shape[1] <= 1)
-        out->ld = leading_dimension(shape[0], shape[1], strides[0]);
-    if (out->ld == 0 && (strides[0] == 1 || shape[0] <= 1)) {
-        out->ld = leading_dimension(shape[1], shape[0], strides[1]);
+        *out_ld = leading_dimension(shape[0], shape[1], strides[0]);
+    if (*out_ld == 0 && (strides[0] == 1 || shape[0] <= 1)) {
+        *out_ld = leading_dimension(shape[1], shape[0], strides[1]);
         *out_transposed = true;
     }
-    return out->ld != 0;
+    return *out_ld != 0;
+}
+
+/* Returns true if the operator supports the strides of a matrix by themselves.
+ * The axes before the last two can still be an obstacle if there is more than
+ * one (batch_collapse). */
+static bool matrix_supported(const struct tandem_tensor_desc *tensor,
+                             bool may_be_transposed)
+{
+    int64_t ld;
+    bool transposed;
+    if (tensor->rank < 2 || shape_elements(tensor->rank, tensor->shape) == 0)
+        return true;
+    for (uint32_t i = 0; i + 2 < tensor->rank; i++)
+        if (tensor->shape[i] != 1 && tensor->strides[i] < 0)
+            return false;
+    return matrix_layout(tensor, &ld, &transposed) &&
+           (may_be_transposed || !transposed);
+}
+
+bool gemm_input_supports(const struct tandem_tensor_desc *tensor)
+{
+    return matrix_supported(tensor, true);
+}
+
+bool gemm_output_supports(const struct tandem_tensor_desc *tensor)
+{
+    return matrix_supported(tensor, false);
+}
+
+bool gemm_bias_supports(const struct tandem_tensor_desc *bias)
+{
+    return bias->rank == 0 || bias->shape[0] <= 1 || bias->strides[0] == 1;
 }
 
 static enum tandem_status layout_error(const struct op_call *call,
@@ -170,7 +199,7 @@ static enum tandem_status bias_set(const struct op_call *call,
 {
     const struct tandem_tensor_desc *bias = call->inputs[2];
     bool per_row = bias->rank == 2;
-    if (bias->shape[0] > 1 && bias->strides[0] != 1)
+    if (!gemm_bias_supports(bias))
         return layout_error(call, 2);
     out->bias = bias->buffer;
     out->bias_byte_offset = bias->byte_offset;
@@ -217,16 +246,16 @@ enum tandem_status gemm_from_call(const struct op_call *call,
     out->m = c->shape[c->rank - 2];
     out->n = c->shape[c->rank - 1];
     out->k = a->shape[a->rank - 1];
-    if (!matrix_set(&out->c, c, &transpose_c) || transpose_c)
+    if (!matrix_layout(c, &out->c.ld, &transpose_c) || transpose_c)
         return layout_error(call, call->input_count);
     /* Without elements, the strides of a and b mean nothing. */
     if (out->k == 0) {
         out->a.ld = 1;
         out->b.ld = out->n;
         transpose_a = transpose_b = false;
-    } else if (!matrix_set(&out->a, a, &transpose_a)) {
+    } else if (!matrix_layout(a, &out->a.ld, &transpose_a)) {
         return layout_error(call, 0);
-    } else if (!matrix_set(&out->b, b, &transpose_b)) {
+    } else if (!matrix_layout(b, &out->b.ld, &transpose_b)) {
         return layout_error(call, 1);
     }
     if (!batch_collapse(operands, c, strides, &out->batch))
@@ -267,6 +296,15 @@ static struct tandem_operand_desc matrix_desc(const struct tandem_gemm *gemm,
                                                     transposed ? from->ld : 1}};
 }
 
+uint32_t gemm_operator_flags(uint32_t gemm_flags)
+{
+    return ((gemm_flags & TANDEM_GEMM_ALLOW_TF32) != 0 ? TANDEM_OP_ALLOW_TF32
+                                                       : 0u) |
+           ((gemm_flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR) != 0
+                ? TANDEM_OP_ALLOW_NORMWISE_ERROR
+                : 0u);
+}
+
 void gemm_operator_make(struct gemm_operator *out,
                         const struct tandem_gemm *gemm)
 {
@@ -275,12 +313,7 @@ void gemm_operator_make(struct gemm_operator *out,
     *out = (struct gemm_operator){
         .op = {.struct_size = sizeof(out->op),
                .id = TANDEM_OP_GEMM,
-               .flags = ((gemm->flags & TANDEM_GEMM_ALLOW_TF32) != 0
-                             ? TANDEM_OP_ALLOW_TF32
-                             : 0u) |
-                        ((gemm->flags & TANDEM_GEMM_ALLOW_NORMWISE_ERROR) != 0
-                             ? TANDEM_OP_ALLOW_NORMWISE_ERROR
-                             : 0u),
+               .flags = gemm_operator_flags(gemm->flags),
                .int_count = GEMM_INTS,
                .float_count = GEMM_FLOATS},
         .ints = {gemm->activation, gemm->beta != 0},

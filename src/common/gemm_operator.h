@@ -26,6 +26,15 @@ uint32_t gemm_residual_input(const struct op_call *call);
 enum tandem_status gemm_from_call(const struct op_call *call,
                                   struct tandem_gemm *out);
 
+/* Return true if the operator supports the strides of an input matrix, of the
+ * output, and of the bias. */
+bool gemm_input_supports(const struct tandem_tensor_desc *tensor);
+bool gemm_output_supports(const struct tandem_tensor_desc *tensor);
+bool gemm_bias_supports(const struct tandem_tensor_desc *bias);
+
+/* Returns the flags of the operator for the flags of a struct tandem_gemm. */
+uint32_t gemm_operator_flags(uint32_t gemm_flags);
+
 /* A struct tandem_gemm as a call of the operator.  The pointers are into the
  * struct. */
 struct gemm_operator {

@@ -39,8 +39,6 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
     call->row = operator_lookup(op->id);
     if (call->row == NULL)
         return argument_error("op: %u is not an operator id", op->id);
-    if (op->id == TANDEM_OP_GEMM)
-        return argument_error("gemm: use tandem_matmul");
     if (input_count > TANDEM_MAX_OPERANDS || output_count > TANDEM_MAX_OPERANDS)
         return argument_error(
             "%s: %u inputs and %u outputs; expected at most %u of each",
@@ -58,19 +56,23 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
     call->device = device;
     call->entry = NULL;
     for (uint32_t i = 0; i < input_count; i++) {
-        call->input_descs[i] = NULL;
-        if (inputs[i] == NULL)
-            continue;
-        if (!tensor_is_valid(inputs[i], context))
+        if (inputs[i] != NULL && !tensor_is_valid(inputs[i], context))
             return operand_fail(inputs[i], call, "input", i);
-        call->input_descs[i] = &inputs[i]->desc;
     }
     for (uint32_t i = 0; i < output_count; i++) {
         if (!tensor_is_valid(outputs[i], context))
             return operand_fail(outputs[i], call, "output", i);
-        call->output_descs[i] = &outputs[i]->desc;
     }
     return TANDEM_OK;
+}
+
+void call_descs_get(const struct call *call, struct call_descs *out)
+{
+    for (uint32_t i = 0; i < call->input_count; i++)
+        out->inputs[i] =
+            call->inputs[i] != NULL ? &call->inputs[i]->desc : NULL;
+    for (uint32_t i = 0; i < call->output_count; i++)
+        out->outputs[i] = &call->outputs[i]->desc;
 }
 
 /* Returns the address range of a storage; `buffer` points to the storage. */
@@ -93,11 +95,24 @@ static bool storages_meet(const struct storage *a, const struct storage *b)
            b->address < a->address + a->bytes;
 }
 
+static enum tandem_status descs_check(const struct call *call,
+                                      address_range_fn address_range)
+{
+    struct call_descs descs;
+
+    call_descs_get(call, &descs);
+    return check_op(call->op, descs.inputs, call->input_count, descs.outputs,
+                    call->output_count, address_range, NULL);
+}
+
+enum tandem_status call_check_shapes(const struct call *call)
+{
+    return descs_check(call, NULL);
+}
+
 enum tandem_status call_check(const struct call *call)
 {
-    const enum tandem_status status = check_op(
-        call->op, call->input_descs, call->input_count, call->output_descs,
-        call->output_count, storage_address_range, NULL);
+    const enum tandem_status status = descs_check(call, storage_address_range);
 
     if (status != TANDEM_OK)
         return status;

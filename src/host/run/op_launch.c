@@ -60,12 +60,12 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device)
         if (call->inputs[i] != NULL)
             memory[count] = (struct tandem_memory){
                 call->inputs[i]->storage->buffers[device->id],
-                call->input_descs[i]->byte_offset};
+                call->inputs[i]->desc.byte_offset};
     }
     for (uint32_t i = 0; i < call->output_count; i++, count++)
         memory[count] = (struct tandem_memory){
             call->outputs[i]->storage->buffers[device->id],
-            call->output_descs[i]->byte_offset};
+            call->outputs[i]->desc.byte_offset};
     return device->vtable->launch(
         device->stream, call->entry->prepared[device->id], memory, count,
         scalar_count > 0 ? scalars : NULL, scalar_count);

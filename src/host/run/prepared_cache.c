@@ -37,16 +37,6 @@ static void gemm_key_floats(const struct tandem_op *op, double out[GEMM_FLOATS])
     out[GEMM_BETA] = gemm_factor(op->floats[GEMM_BETA]) != 0;
 }
 
-/* Returns the layout of an operand, whose desc may be another than that of its
- * tensor (matmul.c). */
-static struct tensor_layout
-operand_layout(const struct tandem_tensor *tensor,
-               const struct tandem_tensor_desc *desc)
-{
-    return desc == &tensor->desc ? tensor->layout
-                                 : tensor_layout_of(tensor->storage, desc);
-}
-
 /* Returns 1 + the input that the output is and may be, or 0. */
 static uint32_t same_input(const struct call *call, uint32_t output)
 {
@@ -57,7 +47,7 @@ static uint32_t same_input(const struct call *call, uint32_t output)
     for (uint32_t i = 0; i < call->input_count; i++) {
         if (call->inputs[i] != NULL &&
             call->inputs[i]->storage == out->storage &&
-            tensors_same(call->input_descs[i], call->output_descs[output]) &&
+            tensors_same(&call->inputs[i]->desc, &out->desc) &&
             out->elements != 0 && op_input_in_place(&checked, i))
             return i + 1;
     }
@@ -81,13 +71,12 @@ static void call_key_fill(struct call_key *out, const struct call *call)
         struct tensor_layout layout = {0, 0};
 
         if (call->inputs[i] != NULL)
-            layout = operand_layout(call->inputs[i], call->input_descs[i]);
+            layout = call->inputs[i]->layout;
         out->alignments[i] = layout.alignment;
         hash = hash_add(hash, layout.hash);
     }
     for (uint32_t i = 0; i < call->output_count; i++) {
-        const struct tensor_layout layout =
-            operand_layout(call->outputs[i], call->output_descs[i]);
+        const struct tensor_layout layout = call->outputs[i]->layout;
 
         out->alignments[call->input_count + i] = layout.alignment;
         out->same_as_input[i] = same_input(call, i);
@@ -105,11 +94,12 @@ static void call_key_fill(struct call_key *out, const struct call *call)
     out->hash = hash;
 }
 
+/* The operand must not be a scalar. */
 static const struct tandem_tensor_desc *operand_desc(const struct call *call,
                                                      uint32_t i)
 {
-    return i < call->input_count ? call->input_descs[i]
-                                 : call->output_descs[i - call->input_count];
+    return i < call->input_count ? &call->inputs[i]->desc
+                                 : &call->outputs[i - call->input_count]->desc;
 }
 
 /* Describes operand i of the call, for the plugins. */
@@ -117,12 +107,13 @@ static void operand_describe(struct tandem_operand_desc *out,
                              const struct call *call,
                              const struct call_key *key, uint32_t i)
 {
-    const struct tandem_tensor_desc *desc = operand_desc(call, i);
+    const struct tandem_tensor_desc *desc;
 
     if (key->alignments[i] == 0) {
         out->rank = SCALAR_RANK;
         return;
     }
+    desc = operand_desc(call, i);
     out->dtype = desc->dtype;
     out->rank = desc->rank;
     memcpy(out->shape, desc->shape, desc->rank * sizeof(*desc->shape));
@@ -136,11 +127,12 @@ static bool operand_matches(const struct tandem_operand_desc *from,
                             const struct call *call, const struct call_key *key,
                             uint32_t i)
 {
-    const struct tandem_tensor_desc *desc = operand_desc(call, i);
+    const struct tandem_tensor_desc *desc;
     bool equal = true;
 
     if (from->rank == SCALAR_RANK || key->alignments[i] == 0)
         return from->rank == SCALAR_RANK && key->alignments[i] == 0;
+    desc = operand_desc(call, i);
     if (from->dtype != desc->dtype || from->rank != desc->rank ||
         from->alignment_bytes != key->alignments[i] ||
         (i >= call->input_count &&
@@ -280,14 +272,16 @@ static struct prepared_entry *entry_new(const struct call *call,
 
 static void workload_compute(const struct call *call, struct workload *out)
 {
+    struct call_descs descs;
     const struct op_call op_call = {.info = call->row,
                                     .op = call->op,
-                                    .inputs = call->input_descs,
-                                    .outputs = call->output_descs,
+                                    .inputs = descs.inputs,
+                                    .outputs = descs.outputs,
                                     .input_count = call->input_count,
                                     .output_count = call->output_count};
     struct op_work work;
 
+    call_descs_get(call, &descs);
     op_work_compute(&op_call, &work);
     *out = (struct workload){.op = call->op->id,
                              .cost_class = work.cost_class,

@@ -24,22 +24,22 @@ struct call {
     /* The call's entry in the cache of prepared operators.  The call holds a
      * reference from prepared_cache_find on. */
     struct prepared_entry *entry;
-    const struct tandem_tensor_desc *input_descs[TANDEM_MAX_OPERANDS];
-    const struct tandem_tensor_desc *output_descs[TANDEM_MAX_OPERANDS];
 };
 
-/* A matrix multiplication and the operator call that runs it.  The call points
- * into this struct, so the struct must not be moved. */
+#define MATMUL_COPIES 3 /* a, b and the bias */
+
+/* A matrix multiplication as a call of the operator GEMM.  The call points into
+ * this struct, so the struct must not be moved. */
 struct matmul {
     struct call call;
-    struct tandem_gemm gemm;          /* layouts of the operands */
-    struct gemm_operator as_operator; /* the same as a call of the operator */
-    struct tandem_tensor *tensors[4]; /* `a`, `b`, the bias or NULL, `c` */
-    /* The operands of the call: `a`, `b`, the bias, `c` as residual, `c`. */
+    struct tandem_op op;
+    int64_t ints[GEMM_INTS];
+    double floats[GEMM_FLOATS];
+    /* a, b, the bias if any, c if it is a residual, and c. */
     struct tandem_tensor *operands[MAX_GEMM_OPERANDS];
-    struct tandem_tensor_desc descs[MAX_GEMM_OPERANDS];
+    uint32_t copied_inputs; /* number of operands that can be copied */
     /* Contiguous copies of inputs, owned by this struct; NULL means no copy. */
-    struct tandem_tensor *copies[3];
+    struct tandem_tensor *copies[MATMUL_COPIES];
     /* Nothing runs, so the copies have no content.  The memory of the inputs
      * may be freed at once. */
     bool is_question;
@@ -53,8 +53,8 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              struct tandem_tensor *const *outputs,
                              uint32_t output_count);
 /* Converts a matrix multiplication to an operator call.  Locks the context.  If
- * a struct tandem_gemm cannot express the strides of an input, copies the
- * input, or only creates the copy for a question. */
+ * GEMM does not support the strides of an input, copies the input, or only
+ * creates the copy for a question. */
 enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_context *context,
                                   const struct tandem_matmul_options *options,
@@ -65,9 +65,18 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
  * matmul_prepare failed. */
 void matmul_finish(struct matmul *matmul);
 
+/* The descriptions of a call's operands, for the functions of common/. */
+struct call_descs {
+    const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
+};
+void call_descs_get(const struct call *call, struct call_descs *out);
+
 /* Returns TANDEM_OK if the operator accepts the call's operands.  The context
  * must be locked. */
 enum tandem_status call_check(const struct call *call);
+/* Checks only what does not depend on the tensors' memory. */
+enum tandem_status call_check_shapes(const struct call *call);
 /* Checks only what depends on the tensors' memory.  The context must be locked.
  */
 enum tandem_status call_check_memory(const struct call *call);

@@ -67,7 +67,7 @@ static void tensor_free(struct tandem_tensor *tensor)
 
 /* The buffers of a storage are aligned to at least 64 bytes, but those in
  * wrapped memory only like this memory. */
-struct tensor_layout tensor_layout_of(const struct storage *storage,
+static struct tensor_layout layout_of(const struct storage *storage,
                                       const struct tandem_tensor_desc *desc)
 {
     const uint64_t address =
@@ -108,7 +108,7 @@ static enum tandem_status tensor_new(struct tandem_context *context,
     tensor->serial = ++context->tensor_serial;
     tensor->desc = *desc;
     tensor->desc.buffer = (struct tandem_buffer *)storage;
-    tensor->layout = tensor_layout_of(storage, desc);
+    tensor->layout = layout_of(storage, desc);
     tensor->elements = shape_elements(desc->rank, desc->shape);
     tensor->bytes = (uint64_t)tensor->elements * dtype_bytes(desc->dtype);
     tensor->contiguous = tensor_contiguous(desc);

@@ -34,10 +34,6 @@ struct tandem_tensor {
 
 extern struct handle_pool tensor_pool;
 
-/* Returns the layout of elements in a storage. */
-struct tensor_layout tensor_layout_of(const struct storage *storage,
-                                      const struct tandem_tensor_desc *desc);
-
 /* Adds a word to a hash. */
 static inline uint64_t hash_add(uint64_t hash, uint64_t word)
 {

@@ -274,7 +274,7 @@ static const struct gemm_case meaningless_strides[] = {
     {{LAYOUT3(0, 5, 7, STRIDE_MIN, STRIDE_MAX, 0), LAYOUT3(1, 7, 6, 42, 0, 2),
       BIAS1(6, 2), LAYOUT3(0, 5, 6, STRIDE_MAX, 3, STRIDE_MIN)},
      0.5},
-    {{LAYOUT2(5, 7, 7, 1), LAYOUT2(7, 6, 6, 1), LAYOUT2(5, 1, 3, 1),
+    {{LAYOUT2(5, 7, 7, 1), LAYOUT3(0, 7, 6, -1, 6, 1), LAYOUT2(5, 1, 3, 1),
       LAYOUT3(0, 5, 6, 30, 6, 1)},
      1},
 };
