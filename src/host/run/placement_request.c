@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Returns the operand for a tensor's storage.  Adds it if it is missing. */
+/* Returns the operand for a tensor's storage.  Adds it if it is missing.
+ * operand_locate sets its other fields. */
 static struct operand *operand_add(struct operand *operands, uint32_t *count,
                                    const struct tandem_tensor *tensor)
 {
@@ -19,9 +20,9 @@ static struct operand *operand_add(struct operand *operands, uint32_t *count,
             return operand;
     }
     ++*count;
-    memset(operand, 0, sizeof(*operand));
     operand->storage = tensor->storage;
     operand->bytes = (double)tensor->storage->bytes;
+    operand->read = operand->written = operand->partial = false;
     return operand;
 }
 

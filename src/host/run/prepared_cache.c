@@ -15,13 +15,16 @@
 
 /* ---- keys ---- */
 
-/* Returns true if the float attributes are passed to each launch, so that calls
- * with different ones share an entry. */
-static bool floats_are_scalars(const struct call *call)
+/* Returns the number of float attributes that belong to the key.  Others are
+ * passed to each launch, so that calls with different ones share an entry. */
+static uint32_t fixed_floats(const struct call *call)
 {
-    const struct op_class *class = op_class_get(call->row->op_class);
+    const struct op_class *class;
 
-    return class->floats_change || class->scalars;
+    if (call->op->float_count == 0)
+        return 0;
+    class = op_class_get(call->row->op_class);
+    return class->floats_change || class->scalars ? 0 : call->op->float_count;
 }
 
 static uint32_t first_int_of_key(const struct tandem_op *op)
@@ -40,15 +43,18 @@ static void gemm_key_floats(const struct tandem_op *op, double out[GEMM_FLOATS])
 /* Returns 1 + the input that the output is and may be, or 0. */
 static uint32_t same_input(const struct call *call, uint32_t output)
 {
-    const struct op_call checked = {
-        .info = call->row, .op = call->op, .input_count = call->input_count};
     const struct tandem_tensor *out = call->outputs[output];
 
     for (uint32_t i = 0; i < call->input_count; i++) {
-        if (call->inputs[i] != NULL &&
-            call->inputs[i]->storage == out->storage &&
-            tensors_same(&call->inputs[i]->desc, &out->desc) &&
-            out->elements != 0 && op_input_in_place(&checked, i))
+        const struct tandem_tensor *input = call->inputs[i];
+        const struct op_call checked = {.info = call->row,
+                                        .op = call->op,
+                                        .input_count = call->input_count};
+
+        if (input == NULL || input->storage != out->storage)
+            continue;
+        if (out->elements != 0 && tensors_same(&input->desc, &out->desc) &&
+            op_input_in_place(&checked, i))
             return i + 1;
     }
     return 0;
@@ -64,6 +70,7 @@ struct call_key {
 static void call_key_fill(struct call_key *out, const struct call *call)
 {
     const struct tandem_op *op = call->op;
+    const uint32_t floats = fixed_floats(call);
     uint64_t hash = hash_add(op->id | (uint64_t)op->flags << 32,
                              op->int_count | (uint64_t)op->float_count << 32);
 
@@ -84,8 +91,7 @@ static void call_key_fill(struct call_key *out, const struct call *call)
     }
     for (uint32_t i = first_int_of_key(op); i < op->int_count; i++)
         hash = hash_add(hash, (uint64_t)op->ints[i]);
-    for (uint32_t i = 0; i < op->float_count && !floats_are_scalars(call);
-         i++) {
+    for (uint32_t i = 0; i < floats; i++) {
         uint64_t bits;
 
         memcpy(&bits, &op->floats[i], sizeof(bits));
@@ -154,7 +160,7 @@ static bool floats_equal(const struct call *call,
         gemm_key_floats(&entry->op, b);
         return memcmp(a, b, sizeof(a)) == 0;
     }
-    return call->op->float_count == 0 || floats_are_scalars(call) ||
+    return fixed_floats(call) == 0 ||
            memcmp(call->op->floats, entry->op.floats,
                   call->op->float_count * sizeof(double)) == 0;
 }
