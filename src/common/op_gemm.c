@@ -193,6 +193,12 @@ static enum tandem_status gemm_class_check(const struct op_call *call)
     return status == TANDEM_OK ? activation_check("gemm", &activation) : status;
 }
 
+/* Returns the name of input 2 or 3. */
+static const char *operand_label(const struct op_call *call, uint32_t input)
+{
+    return input == gemm_residual_input(call) ? "the residual" : "bias";
+}
+
 static enum tandem_status gemm_class_check_dtypes(const struct op_call *call)
 {
     enum tandem_status status = check_dtype("a", call->inputs[0]->dtype);
@@ -201,9 +207,12 @@ static enum tandem_status gemm_class_check_dtypes(const struct op_call *call)
         uint32_t expected =
             i < 2 ? call->inputs[0]->dtype : call->outputs[0]->dtype;
         if (tensor->dtype != expected)
-            return operand_error(call, i, "has dtype %s; expected %s",
-                                 dtype_name(tensor->dtype),
-                                 dtype_name(expected));
+            return argument_error("gemm: %s is %s and %s is %s; expected equal "
+                                  "dtypes",
+                                  i < 2 ? "a" : operand_label(call, i),
+                                  dtype_name(i < 2 ? expected : tensor->dtype),
+                                  i < 2 ? "b" : "c",
+                                  dtype_name(i < 2 ? tensor->dtype : expected));
     }
     return status == TANDEM_OK ? check_dtype("c", call->outputs[0]->dtype)
                                : status;
@@ -242,8 +251,9 @@ static enum tandem_status check_addends(const struct op_call *call,
     if ((bias->rank == 1 && bias->shape[0] == n) ||
         (bias->rank == 2 && bias->shape[0] == m && bias->shape[1] == 1))
         return TANDEM_OK;
-    return operand_error(call, 2, "has another shape than [%lld] or [%lld, 1]",
-                         (long long)n, (long long)m);
+    return argument_error(
+        "gemm: bias (input 2) has another shape than [%lld] or [%lld, 1]",
+        (long long)n, (long long)m);
 }
 
 static enum tandem_status gemm_class_infer(const struct op_call *call,
@@ -262,10 +272,11 @@ static enum tandem_status gemm_class_infer(const struct op_call *call,
             return operand_error(call, i, "has rank %u; expected 2 or more",
                                  call->inputs[i]->rank);
     if (a->shape[a->rank - 1] != b->shape[b->rank - 2])
-        return argument_error("gemm: a has %lld columns and b %lld rows; "
-                              "expected equal numbers",
-                              (long long)a->shape[a->rank - 1],
-                              (long long)b->shape[b->rank - 2]);
+        return argument_error(
+            "gemm: a is %lld x %lld and b is %lld x %lld; expected m x k and "
+            "k x n",
+            (long long)a->shape[a->rank - 2], (long long)a->shape[a->rank - 1],
+            (long long)b->shape[b->rank - 2], (long long)b->shape[b->rank - 1]);
     enum tandem_status status = batch_infer(call, out);
     if (status != TANDEM_OK)
         return status;
@@ -308,7 +319,7 @@ const struct op_class op_class_gemm = {.input_dtypes = "f",
                                        .output_dtypes = "f",
                                        .variadic = true,
                                        .residual_in_place = true,
-    .floats_change = true,
+                                       .floats_change = true,
                                        .example_shape = OP_EXAMPLE_CUBE,
                                        .check = gemm_class_check,
                                        .check_dtypes = gemm_class_check_dtypes,
