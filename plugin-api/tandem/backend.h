@@ -575,6 +575,15 @@ struct tandem_backend {
     /* Optional. Ends a mapping of map. NULL exactly if map is NULL. */
     enum tandem_status (*unmap)(struct tandem_stream *stream,
                                 struct tandem_buffer *buffer, void *memory);
+    /* Optional. Promises that the content of the buffer, after the work that
+     * was enqueued before, never changes, so that the plugin can keep copies of
+     * it in another layout. A later write (upload, fill, copy to the buffer, map
+     * with TANDEM_MAP_WRITE, output of a launch or GEMM) is
+     * TANDEM_INVALID_ARGUMENT, and so is sealing a mapped buffer. The owner of
+     * imported memory must not write it either. Any thread, but not during a
+     * call that writes the buffer. Fallback: does nothing and returns
+     * TANDEM_OK. */
+    enum tandem_status (*buffer_seal)(struct tandem_buffer *buffer);
     /* Required. Fills out_stats; the caller sets out_stats->struct_size. */
     enum tandem_status (*memory_stats)(struct tandem_device *device,
                                        struct tandem_memory_stats *out_stats);

@@ -16,6 +16,7 @@
  * Different memory must have different addresses. */
 struct address_range {
     uint64_t base, bytes;
+    bool is_sealed; /* see buffer_seal in backend.h */
 };
 
 /* Callback that checks that a buffer is live and belongs to the device, and

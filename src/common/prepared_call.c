@@ -254,13 +254,15 @@ static enum tandem_status range_find(const struct prepared_call *prepared,
     const struct prepared_operand *operand = &prepared->operands[number];
     const struct op_call call = op_call_of(prepared);
     char name[OPERAND_NAME_BYTES];
-    struct address_range buffer;
+    struct address_range buffer = {.is_sealed = false};
     uint64_t offset = memory->byte_offset;
     if (memory->buffer == NULL)
         return operand_error(&call, number, "has no buffer (NULL)");
     enum tandem_status status = span(user, memory->buffer, &buffer);
     if (status != TANDEM_OK)
         return last_error_prefix(status, operand_name(&call, number, name));
+    if (buffer.is_sealed && number >= call.input_count)
+        return sealed_error(operand_name(&call, number, name));
     if (offset > buffer.bytes || operand->bytes_before > offset ||
         operand->bytes_after > buffer.bytes - offset)
         return operand_error(

@@ -118,6 +118,12 @@ enum tandem_status check_fill(uint64_t offset, uint64_t bytes,
     return TANDEM_OK;
 }
 
+enum tandem_status sealed_error(const char *what)
+{
+    return argument_error("%s: the buffer is sealed, so it cannot be written",
+                          what);
+}
+
 enum tandem_status copy_overlap_error(uint64_t source_offset,
                                       uint64_t target_offset, uint64_t bytes)
 {

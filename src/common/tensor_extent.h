@@ -15,6 +15,8 @@ enum tandem_status check_fill(uint64_t offset, uint64_t bytes,
 /* Sets the error of a copy within a buffer whose ranges overlap. */
 enum tandem_status copy_overlap_error(uint64_t source_offset,
                                       uint64_t target_offset, uint64_t bytes);
+/* Sets the error of an operation `what` that writes a sealed buffer. */
+enum tandem_status sealed_error(const char *what);
 
 /* Checks a tensor's dtype, rank and shape. */
 enum tandem_status check_shape(const char *what, uint32_t dtype, uint32_t rank,

@@ -196,6 +196,7 @@ static const struct tandem_backend backend = {
     .import_host = memory_import_host,
     .map = transfer_map,
     .unmap = transfer_unmap,
+    .buffer_seal = buffer_seal,
     .memory_stats = memory_stats,
     .trim = memory_trim,
     .gemm = gemm_run,

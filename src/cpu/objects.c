@@ -50,6 +50,7 @@ enum tandem_status buffer_span(const void *user,
         return argument_error("the buffer is mapped; unmap it first");
     out->base = (uint64_t)(uintptr_t)buffer->base;
     out->bytes = buffer->bytes;
+    out->is_sealed = __atomic_load_n(&buffer->is_sealed, __ATOMIC_RELAXED);
     return TANDEM_OK;
 }
 

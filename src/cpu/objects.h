@@ -65,6 +65,7 @@ struct tandem_buffer {
     uint64_t block_bytes; /* size of the memory block; 0 if imported */
     uint32_t size_class;  /* MEMORY_CLASSES if the block has no size class */
     uint32_t maps;        /* number of mapped ranges, accessed atomically */
+    bool is_sealed;       /* accessed atomically */
     tandem_release_fn release; /* of imported memory; may be NULL */
     void *release_user;
 };
@@ -137,6 +138,7 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
                                 struct tandem_buffer *buffer, uint64_t offset,
                                 uint64_t bytes, uint32_t flags,
                                 uint64_t timeout_ns, void **out_memory);
+enum tandem_status buffer_seal(struct tandem_buffer *buffer);
 enum tandem_status transfer_unmap(struct tandem_stream *stream,
                                   struct tandem_buffer *buffer, void *memory);
 

@@ -219,7 +219,9 @@ static bool row_run(const struct tandem_device *device,
     unsigned char *to, *from;
     float scalar;
     if (memory == NULL || count != call->input_count + 1 ||
-        !row_address(device, &memory[call->input_count], output, &to))
+        !row_address(device, &memory[call->input_count], output, &to) ||
+        __atomic_load_n(&memory[call->input_count].buffer->is_sealed,
+                        __ATOMIC_RELAXED))
         return false;
     for (uint32_t i = 0; i < call->input_count; i++) {
         const struct prepared_operand *input = &call->operands[i];

@@ -10,20 +10,24 @@
 #include "cpu/objects.h"
 
 /* Returns TANDEM_OK if the stream and the buffer are live, and the buffer is
- * unmapped, belongs to the stream's device and contains the byte range. */
+ * unmapped, belongs to the stream's device, contains the byte range, and is not
+ * sealed if the transfer writes it. */
 static enum tandem_status transfer_check(const char *what,
                                          struct tandem_stream *stream,
                                          const struct tandem_buffer *buffer,
-                                         uint64_t offset, uint64_t bytes)
+                                         uint64_t offset, uint64_t bytes,
+                                         bool writes)
 {
     struct address_range span;
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
     status = buffer_span(stream->owned.device, buffer, &span);
-    if (status == TANDEM_OK)
-        return check_range(what, offset, bytes, span.bytes);
-    return last_error_prefix(status, what);
+    if (status != TANDEM_OK)
+        return last_error_prefix(status, what);
+    if (writes && span.is_sealed)
+        return sealed_error(what);
+    return check_range(what, offset, bytes, span.bytes);
 }
 
 /* Checks the arguments of transfer `what` between a buffer and the host memory
@@ -32,10 +36,10 @@ static enum tandem_status
 host_transfer_check(const char *what, struct tandem_stream *stream,
                     const struct tandem_buffer *buffer, uint64_t offset,
                     uint64_t bytes, uint32_t flags, const char *name,
-                    const void *memory)
+                    const void *memory, bool writes)
 {
     enum tandem_status status =
-        transfer_check(what, stream, buffer, offset, bytes);
+        transfer_check(what, stream, buffer, offset, bytes, writes);
     if (status == TANDEM_OK)
         status = check_flags(what, flags, TANDEM_TRANSFER_ASYNC);
     if (status == TANDEM_OK && bytes > 0 && memory == NULL)
@@ -50,7 +54,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
                                    uint64_t bytes, uint32_t flags)
 {
     enum tandem_status status = host_transfer_check(
-        "upload", stream, buffer, offset, bytes, flags, "source", source);
+        "upload", stream, buffer, offset, bytes, flags, "source", source, true);
     /* The ranges can overlap, because `source` can lie in imported memory. */
     if (status == TANDEM_OK && bytes > 0)
         memmove(buffer->base + offset, source, (size_t)bytes);
@@ -64,8 +68,9 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
                                      uint64_t timeout_ns)
 {
     (void)timeout_ns;
-    enum tandem_status status = host_transfer_check(
-        "download", stream, buffer, offset, bytes, flags, "target", target);
+    enum tandem_status status =
+        host_transfer_check("download", stream, buffer, offset, bytes, flags,
+                            "target", target, false);
     if (status == TANDEM_OK && bytes > 0)
         memmove(target, buffer->base + offset, (size_t)bytes);
     return status;
@@ -77,11 +82,11 @@ enum tandem_status transfer_copy(struct tandem_stream *stream,
                                  struct tandem_buffer *source,
                                  uint64_t source_offset, uint64_t bytes)
 {
-    enum tandem_status status =
-        transfer_check("copy: target", stream, target, target_offset, bytes);
+    enum tandem_status status = transfer_check("copy: target", stream, target,
+                                               target_offset, bytes, true);
     if (status == TANDEM_OK)
         status = transfer_check("copy: source", stream, source, source_offset,
-                                bytes);
+                                bytes, false);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     const unsigned char *from = source->base + source_offset;
@@ -102,7 +107,7 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         status = check_fill(offset, bytes, pattern, pattern_bytes);
     if (status == TANDEM_OK)
-        status = transfer_check("fill", stream, buffer, offset, bytes);
+        status = transfer_check("fill", stream, buffer, offset, bytes, true);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     unsigned char *to = buffer->base + offset;
@@ -152,8 +157,24 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     if (flags == 0)
         return argument_error("map: flags are 0; expected TANDEM_MAP_READ, "
                               "TANDEM_MAP_WRITE or both");
+    if ((flags & TANDEM_MAP_WRITE) != 0 &&
+        __atomic_load_n(&buffer->is_sealed, __ATOMIC_RELAXED))
+        return sealed_error("map");
     __atomic_fetch_add(&buffer->maps, 1, __ATOMIC_RELAXED);
     *out_memory = buffer->base + offset;
+    return TANDEM_OK;
+}
+
+enum tandem_status buffer_seal(struct tandem_buffer *buffer)
+{
+    struct address_range span;
+    enum tandem_status status = handle_check(&buffer_pool, buffer, "buffer",
+                                             "a buffer, or it was freed");
+    if (status == TANDEM_OK)
+        status = buffer_span(buffer->owned.device, buffer, &span);
+    if (status != TANDEM_OK)
+        return last_error_prefix(status, "buffer_seal");
+    __atomic_store_n(&buffer->is_sealed, true, __ATOMIC_RELAXED);
     return TANDEM_OK;
 }
 

@@ -22,7 +22,8 @@ static enum tandem_status buffer_span(const void *device,
         return TANDEM_INVALID_ARGUMENT;
     if (object->device != device)
         return argument_error("the buffer is of another device");
-    *out = (struct address_range){(uintptr_t)object->memory, object->bytes};
+    *out = (struct address_range){.base = (uintptr_t)object->memory,
+                                  .bytes = object->bytes};
     return TANDEM_OK;
 }
 

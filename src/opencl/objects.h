@@ -82,6 +82,7 @@ struct tandem_buffer {
     _Atomic uint64_t prior_stream, prior_seqno, synced_stream;
     _Atomic uint32_t poison; /* status of the failed write, or TANDEM_OK */
     _Atomic uint32_t map_count;
+    atomic_bool is_sealed; /* never written again; see buffer_seal */
     struct packed_copy *packed_copies; /* see packed_copy.h */
 };
 

@@ -293,6 +293,7 @@ static const struct tandem_backend backend = {
     .import_host = entry_import,
     .map = entry_map,
     .unmap = buffer_unmap,
+    .buffer_seal = buffer_seal,
     .memory_stats = entry_stats,
     .trim = entry_trim,
     .gemm = entry_gemm,

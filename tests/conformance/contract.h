@@ -121,6 +121,7 @@ void invalid_launch_run(struct suite *suite);
 void invalid_gemm_run(struct suite *suite);
 /* Called by contract_memory. */
 void contract_import_release(struct suite *suite);
+void contract_sealed_buffer(struct suite *suite);
 void unknown_input_run(struct suite *suite);
 
 #endif

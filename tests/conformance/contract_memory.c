@@ -503,4 +503,5 @@ void contract_memory(struct suite *suite)
 
     contract_cases_run(suite, "memory", cases, COUNT_OF(cases));
     contract_import_release(suite);
+    contract_sealed_buffer(suite);
 }

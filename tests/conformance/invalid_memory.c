@@ -121,6 +121,10 @@ static void invalid_shared(struct suite *suite, const struct device_pair *pair)
         EXPECT(suite, memory == NULL);
         EXPECT_INVALID(api->host_alloc(suite->device, 64, NULL));
     }
+    if (api->buffer_seal != NULL) {
+        EXPECT_INVALID(api->buffer_seal(NULL));
+        EXPECT_INVALID(api->buffer_seal(pair->freed));
+    }
     if (api->trim != NULL)
         EXPECT_INVALID(api->trim(NULL, 0));
 }

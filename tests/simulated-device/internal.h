@@ -35,6 +35,7 @@ struct sim_buffer {
     struct handle handle;
     struct sim_device *device;
     struct sim_memory *memory;
+    bool is_sealed;
     LIST_ENTRY(sim_buffer) link;
 };
 
@@ -200,6 +201,7 @@ ENTRY(buffer_free, free);
 /* Locked. */
 void buffer_release(struct sim_buffer *buffer);
 ENTRY(buffer_import, import_host);
+ENTRY(buffer_seal, buffer_seal);
 /* Locked. Returns a live buffer of this device. */
 enum tandem_status buffer_check(const struct sim_device *device,
                                 const char *what,

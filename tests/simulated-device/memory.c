@@ -182,6 +182,20 @@ enum tandem_status buffer_check(const struct sim_device *device,
     return TANDEM_OK;
 }
 
+enum tandem_status buffer_seal(struct tandem_buffer *handle)
+{
+    struct sim_buffer *buffer = (struct sim_buffer *)handle;
+    struct sim_device *device;
+
+    if (!handle_live(&buffer_pool, buffer))
+        return argument_error("buffer_seal: buffer %p is NULL or was freed",
+                              (const void *)handle);
+    device = buffer->device;
+    pthread_mutex_lock(&device->mutex);
+    buffer->is_sealed = true;
+    return device_unlock(device, TANDEM_OK);
+}
+
 /* ---- transfers ---- */
 
 /*
@@ -195,13 +209,13 @@ static void memory_clear_poison(struct sim_memory *memory, uint64_t offset,
         memory->poison = TANDEM_OK;
 }
 
-/* Locks the stream and checks the buffer and the range. Unlocks on an error. */
-static enum tandem_status transfer_begin(const char *what,
-                                         struct tandem_stream *handle,
-                                         struct tandem_buffer *buffer_handle,
-                                         uint64_t offset, uint64_t bytes,
-                                         struct sim_stream **out_stream,
-                                         struct sim_buffer **out_buffer)
+/* Locks the stream and checks the buffer, which is not sealed if the transfer
+ * writes it, and the range. Unlocks on an error. */
+static enum tandem_status
+transfer_begin(const char *what, struct tandem_stream *handle,
+               struct tandem_buffer *buffer_handle, uint64_t offset,
+               uint64_t bytes, bool writes, struct sim_stream **out_stream,
+               struct sim_buffer **out_buffer)
 {
     enum tandem_status status = stream_lock(handle, out_stream);
     struct sim_device *device;
@@ -210,6 +224,8 @@ static enum tandem_status transfer_begin(const char *what,
         return status;
     device = (*out_stream)->device;
     status = buffer_check(device, what, buffer_handle, out_buffer);
+    if (status == TANDEM_OK && writes && (*out_buffer)->is_sealed)
+        status = sealed_error(what);
     if (status == TANDEM_OK)
         status = check_range(what, offset, bytes, (*out_buffer)->memory->bytes);
     if (status != TANDEM_OK)
@@ -232,7 +248,7 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
     status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
     if (status == TANDEM_OK)
         status = transfer_begin("upload", handle, buffer_handle, offset, bytes,
-                                &stream, &buffer);
+                                true, &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)
         return status != TANDEM_OK ? status
                                    : device_unlock(stream->device, TANDEM_OK);
@@ -322,7 +338,7 @@ enum tandem_status transfer_download(struct tandem_stream *handle,
     status = check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
     if (status == TANDEM_OK)
         status = transfer_begin("download", handle, buffer_handle, offset,
-                                bytes, &stream, &buffer);
+                                bytes, false, &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)
         return status != TANDEM_OK ? status
                                    : device_unlock(stream->device, TANDEM_OK);
@@ -357,7 +373,7 @@ enum tandem_status transfer_copy(struct tandem_stream *handle,
     enum tandem_status status;
 
     status = transfer_begin("copy: target", handle, target, target_offset,
-                            bytes, &stream, &to);
+                            bytes, true, &stream, &to);
     if (status != TANDEM_OK)
         return status;
     status = buffer_check(stream->device, "copy: source", source, &from);
@@ -411,7 +427,7 @@ enum tandem_status transfer_fill(struct tandem_stream *handle,
                               pattern, pattern_bytes,
                               (unsigned long long)offset,
                               (unsigned long long)bytes);
-    status = transfer_begin("fill", handle, buffer_handle, offset, bytes,
+    status = transfer_begin("fill", handle, buffer_handle, offset, bytes, true,
                             &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)
         return status != TANDEM_OK ? status

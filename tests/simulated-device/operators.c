@@ -25,6 +25,7 @@ enum tandem_status address_range_of(const void *user,
         return status;
     out->base = buffer->memory->base;
     out->bytes = buffer->memory->bytes;
+    out->is_sealed = buffer->is_sealed;
     return TANDEM_OK;
 }
 

@@ -24,6 +24,7 @@ static const struct tandem_backend backend = {
     .copy = transfer_copy,
     .fill = transfer_fill,
     .import_host = buffer_import,
+    .buffer_seal = buffer_seal,
     .memory_stats = device_memory_stats,
     .gemm = operator_gemm,
     .stream_create = stream_create,

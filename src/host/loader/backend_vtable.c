@@ -67,6 +67,12 @@ static enum tandem_status unmap_unsupported(struct tandem_stream *stream,
     return TANDEM_UNSUPPORTED;
 }
 
+static enum tandem_status seal_nothing(struct tandem_buffer *buffer)
+{
+    (void)buffer;
+    return TANDEM_OK;
+}
+
 static enum tandem_status trim_nothing(struct tandem_device *device,
                                        uint64_t keep_bytes)
 {
@@ -119,6 +125,7 @@ static void fallbacks_fill(struct tandem_backend *vtable)
     FALLBACK(import_host, import_unsupported);
     FALLBACK(map, map_unsupported);
     FALLBACK(unmap, unmap_unsupported);
+    FALLBACK(buffer_seal, seal_nothing);
     FALLBACK(trim, trim_nothing);
     FALLBACK(event_elapsed_ns, elapsed_unsupported);
 #undef FALLBACK

@@ -296,6 +296,7 @@ enum tandem_status buffer_address_range(const void *user,
         return status;
     out->base = buffer->address;
     out->bytes = buffer->bytes;
+    out->is_sealed = atomic_load(&buffer->is_sealed);
     return TANDEM_OK;
 }
 

@@ -233,6 +233,18 @@ enum tandem_status buffer_check(const struct tandem_device *device,
     return status;
 }
 
+enum tandem_status buffer_seal(struct tandem_buffer *buffer)
+{
+    enum tandem_status status =
+        handle_check(&buffers, buffer, "buffer", "a buffer, or it was freed");
+    if (status == TANDEM_OK)
+        status = buffer_check(buffer->device, buffer);
+    if (status != TANDEM_OK)
+        return last_error_prefix(status, "buffer_seal");
+    atomic_store(&buffer->is_sealed, true);
+    return TANDEM_OK;
+}
+
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer)
 {
     uint32_t poison = atomic_load(&buffer->poison);

@@ -51,6 +51,8 @@ enum tandem_status buffer_check_owner(const struct tandem_device *device,
 /* Like buffer_check_owner, but a mapped buffer is an error, too. */
 enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer);
+/* Implements the entry of backend.h. */
+enum tandem_status buffer_seal(struct tandem_buffer *buffer);
 /* Returns an error if the buffer is poisoned, that is, a write to it failed. */
 enum tandem_status buffer_check_poison(const struct tandem_buffer *buffer);
 /* Poisons the buffer, because a command that should write to it has failed. */

@@ -89,6 +89,7 @@ struct packed_copy *packed_copy_acquire(struct tandem_buffer *buffer,
                                         const struct packed_copy_key *key)
 {
     struct pool *pool = &buffer->device->pool;
+    const uint32_t first = atomic_load(&buffer->is_sealed) ? 1 : 2;
     const uint64_t stream = atomic_load(&buffer->written_stream);
     const uint64_t seqno = atomic_load(&buffer->written_seqno);
     pthread_mutex_lock(&pool->mutex);
@@ -105,7 +106,7 @@ struct packed_copy *packed_copy_acquire(struct tandem_buffer *buffer,
     /* An unpacked copy with a user is being packed by another thread. */
     if (is_current && !copy->is_packed)
         is_current =
-            copy->users == 0 && ++copy->uses >= 2u << copy->backoff_log2;
+            copy->users == 0 && ++copy->uses >= first << copy->backoff_log2;
     if (is_current)
         copy->users++;
     pthread_mutex_unlock(&pool->mutex);

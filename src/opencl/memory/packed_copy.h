@@ -4,9 +4,10 @@
  *
  * A buffer lists the operands in it that a GEMM has packed.  An operand that is
  * packed again, although the buffer was not written, gets a copy for all later
- * GEMMs.  The copy is dropped when the buffer is freed, when another GEMM uses
- * the operand after a write, or when other allocations need the memory.  The
- * statistics count copies as cached memory.
+ * GEMMs; an operand in a sealed buffer gets one at once.  The copy is dropped
+ * when the buffer is freed, when another GEMM uses the operand after a write,
+ * or when other allocations need the memory.  The statistics count copies as
+ * cached memory.
  *
  * Any thread may call these functions.  pool.mutex guards the lists. */
 #ifndef TANDEM_OPENCL_MEMORY_PACKED_COPY_H

@@ -10,7 +10,7 @@
 enum tandem_status buffer_begin_command(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, uint64_t bytes,
-                                        const char *what)
+                                        const char *what, bool writes)
 {
     enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
@@ -18,6 +18,8 @@ enum tandem_status buffer_begin_command(struct tandem_stream *stream,
     status = buffer_check(stream->device, buffer);
     if (status != TANDEM_OK)
         return last_error_prefix(status, what);
+    if (writes && atomic_load(&buffer->is_sealed))
+        return sealed_error(what);
     status = check_range(what, offset, bytes, buffer->bytes);
     if (status == TANDEM_OK && bytes != 0)
         status = stream_begin_use(stream, buffer);
@@ -74,10 +76,10 @@ enum tandem_status buffer_copy(struct tandem_stream *stream,
                                uint64_t source_offset, uint64_t bytes)
 {
     enum tandem_status status = buffer_begin_command(
-        stream, target, target_offset, bytes, "copy: target");
+        stream, target, target_offset, bytes, "copy: target", true);
     if (status == TANDEM_OK)
         status = buffer_begin_command(stream, source, source_offset, bytes,
-                                      "copy: source");
+                                      "copy: source", false);
     if (status == TANDEM_OK)
         status = buffer_check_poison(source);
     if (status != TANDEM_OK || bytes == 0)
@@ -109,7 +111,8 @@ enum tandem_status buffer_fill(struct tandem_stream *stream,
     if (status == TANDEM_OK)
         status = check_fill(offset, bytes, pattern, pattern_bytes);
     if (status == TANDEM_OK)
-        status = buffer_begin_command(stream, buffer, offset, bytes, "fill");
+        status =
+            buffer_begin_command(stream, buffer, offset, bytes, "fill", true);
     if (status != TANDEM_OK || bytes == 0)
         return status;
     cl_int code;
@@ -134,8 +137,8 @@ static enum tandem_status check_map(struct tandem_stream *stream,
                                     uint64_t offset, uint64_t bytes,
                                     uint32_t flags)
 {
-    enum tandem_status status =
-        buffer_begin_command(stream, buffer, offset, bytes, "map");
+    enum tandem_status status = buffer_begin_command(
+        stream, buffer, offset, bytes, "map", (flags & TANDEM_MAP_WRITE) != 0);
     if (status == TANDEM_OK)
         status = check_flags("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
     if (status == TANDEM_OK && (flags & TANDEM_MAP_READ) != 0)
@@ -210,7 +213,7 @@ enum tandem_status buffer_unmap(struct tandem_stream *stream,
                                           NULL, NULL);
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueUnmapMemObject");
-    note_command(stream, buffer, true);
+    note_command(stream, buffer, !atomic_load(&buffer->is_sealed));
     atomic_fetch_sub(&buffer->map_count, 1);
     return TANDEM_OK;
 }

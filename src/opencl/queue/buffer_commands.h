@@ -17,12 +17,13 @@ struct transfer {
 };
 
 /* Call this before enqueuing a command.  Checks the stream, the buffer and the
- * range.  Makes the stream wait for other streams that use the buffer's memory.
- * `what` names the operation for error messages. */
+ * range, and that the buffer is not sealed if the command `writes` it.  Makes
+ * the stream wait for other streams that use the buffer's memory.  `what` names
+ * the operation for error messages. */
 enum tandem_status buffer_begin_command(struct tandem_stream *stream,
                                         struct tandem_buffer *buffer,
                                         uint64_t offset, uint64_t bytes,
-                                        const char *what);
+                                        const char *what, bool writes);
 /* Enqueues the transfer.  The caller must first call buffer_begin_command.  If
  * `event` is not NULL, the caller owns *event, the event of the command. */
 enum tandem_status transfer_enqueue(const struct transfer *transfer,

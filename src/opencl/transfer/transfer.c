@@ -49,7 +49,7 @@ enum tandem_status transfer_upload(struct tandem_stream *stream,
     const struct transfer transfer = {
         stream, buffer, offset, (void *)(uintptr_t)source, bytes, true};
     enum tandem_status status =
-        buffer_begin_command(stream, buffer, offset, bytes, "upload");
+        buffer_begin_command(stream, buffer, offset, bytes, "upload", true);
     if (status == TANDEM_OK)
         status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
     if (status != TANDEM_OK || bytes == 0)
@@ -121,7 +121,7 @@ enum tandem_status transfer_download(struct tandem_stream *stream,
     const struct transfer transfer = {stream, buffer, offset,
                                       target, bytes,  false};
     enum tandem_status status =
-        buffer_begin_command(stream, buffer, offset, bytes, "download");
+        buffer_begin_command(stream, buffer, offset, bytes, "download", false);
     if (status == TANDEM_OK)
         status = check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
     if (status == TANDEM_OK)

@@ -24,7 +24,8 @@ static enum tandem_status address_range_of(const void *user,
     return TANDEM_OK;
 }
 
-static struct address_range memory_x = {4096, 4096}, memory_y = {16384, 4096};
+static struct address_range memory_x = {.base = 4096, .bytes = 4096};
+static struct address_range memory_y = {.base = 16384, .bytes = 4096};
 #define X ((struct tandem_buffer *)(void *)&memory_x)
 #define Y ((struct tandem_buffer *)(void *)&memory_y)
 
@@ -120,13 +121,13 @@ static struct op_example example_of(const struct operator_info *row)
 {
     static const int64_t shape[] = {4, 3, 5, 2};
     struct op_example example;
-    uint32_t rank = row->op_class == TANDEM_CLASS_DOT ||
-                            row->op_class == TANDEM_CLASS_RANGE
-                        ? 1
-                    : row->op_class == TANDEM_CLASS_GEMM ||
-                            row->op_class == TANDEM_CLASS_POOL
-                        ? 3
-                        : 2;
+    uint32_t rank =
+        row->op_class == TANDEM_CLASS_DOT || row->op_class == TANDEM_CLASS_RANGE
+            ? 1
+        : row->op_class == TANDEM_CLASS_GEMM ||
+                row->op_class == TANDEM_CLASS_POOL
+            ? 3
+            : 2;
     ck_assert_ptr_null(op_example_build(row, rank, shape, &example));
     return example;
 }

@@ -22,6 +22,6 @@
     X(host_alloc)                                                              \
     X(host_free)                                                               \
     X(import_host)                                                             \
-    X(map) X(unmap) X(trim) X(event_elapsed_ns)
+    X(map) X(unmap) X(buffer_seal) X(trim) X(event_elapsed_ns)
 
 #endif

@@ -119,6 +119,23 @@ TEST(the_second_use_makes_a_copy)
     ck_assert_uint_eq(copies(weights[1]), 0);
 }
 
+TEST(the_first_use_of_a_sealed_buffer_makes_a_copy)
+{
+    start(NULL, NULL, "1048576");
+    struct tandem_gemm gemm = product(weights[0]);
+    void *memory;
+    OK(backend->buffer_seal(weights[0]));
+    ck_assert_uint_eq(commands(gemm), 2);
+    ck_assert_uint_eq(copies(weights[0]), 1);
+    ck_assert_uint_eq(commands(gemm), 1);
+    /* A map to read does not change the content. */
+    OK(backend->map(stream, weights[0], 0, 4, TANDEM_MAP_READ,
+                    TANDEM_TIMEOUT_INFINITE, &memory));
+    OK(backend->unmap(stream, weights[0], memory));
+    ck_assert_uint_eq(commands(gemm), 1);
+    gemms_check(0, "sealed");
+}
+
 /* The number of rows of `a`, alpha and the bias do not matter. */
 TEST(prepared_operators_share_a_copy)
 {
@@ -157,8 +174,9 @@ TEST(writing_and_freeing_drop_the_copy)
     ck_assert_uint_eq(memory_stats().cached_bytes, 0);
 }
 
-/* The plugin does not notice when the caller writes the memory. */
-TEST(imported_memory_has_no_copies)
+/* The plugin does not notice when the caller writes the memory, unless the
+ * caller promised not to write it. */
+TEST(imported_memory_has_copies_only_if_sealed)
 {
     static _Alignas(4096) float memory[K * N];
     struct tandem_buffer *imported;
@@ -177,6 +195,11 @@ TEST(imported_memory_has_no_copies)
         result_check(got, left_host, memory, "imported");
     }
     ck_assert_uint_eq(copies(imported), 0);
+    OK(backend->buffer_seal(imported));
+    ck_assert_uint_eq(commands(gemm), 2);
+    ck_assert_uint_eq(commands(gemm), 1);
+    buffer_read(result, got, sizeof(got));
+    result_check(got, left_host, memory, "imported and sealed");
 }
 
 /* ---- operations that write a weight ---- */
