@@ -577,8 +577,8 @@ struct tandem_backend {
                                 struct tandem_buffer *buffer, void *memory);
     /* Optional. Promises that the content of the buffer, after the work that
      * was enqueued before, never changes, so that the plugin can keep copies of
-     * it in another layout. A later write (upload, fill, copy to the buffer, map
-     * with TANDEM_MAP_WRITE, output of a launch or GEMM) is
+     * it in another layout. Every later write (upload, fill, copy to the
+     * buffer, map with TANDEM_MAP_WRITE, output of a launch or GEMM) is
      * TANDEM_INVALID_ARGUMENT, and so is sealing a mapped buffer. The owner of
      * imported memory must not write it either. Any thread, but not during a
      * call that writes the buffer. Fallback: does nothing and returns
