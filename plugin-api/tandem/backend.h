@@ -254,8 +254,6 @@ enum tandem_device_caps {
     TANDEM_CAP_PROFILING = 1u << 5,
     /* Every required operator works. Without it, ask prepare. */
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
-    /* Test plugins only: open accepts the option "test.fault". */
-    TANDEM_CAP_FAULT_INJECTION = 1u << 8,
     /* CAST and GEMM accept f16 and bf16. */
     TANDEM_CAP_F16_BF16_STORAGE = 1u << 9,
     /* The device shares the host's memory; import_host tests if this works. */
@@ -318,20 +316,8 @@ typedef void (*tandem_log_fn)(void *user, enum tandem_log_level level,
  *                          return TANDEM_NOT_READY (default 300000; 0: never)
  *   compile_processes      OpenCL: limit of compile processes (default: 6)
  *   tuning                 the plugin's own section of the profile, JSON text
- *   self_test_only         "1": tune runs only the sm_90a self-test, and GEMM
- *                          uses no sm_90a program
- *   test.fault             needs TANDEM_CAP_FAULT_INJECTION: "launch:N:STATUS",
- *                          launch N (from 1) returns TANDEM_OK and fails later
- *                          with STATUS; "wait:N", wait N times out
- *   test.gemm_kernel       OpenCL: "clblast" or a GEMM kernel, and optionally
- *                          the number of splits of k, and of split tiles:
- *                          "simt-64x64", "simt-64x64:3:2" (docs/kernels.md)
- *   test.packed_limit_bytes  OpenCL: limit of the packed copies of GEMM
- *                          operands (default: 1/8 of the device memory)
- *   test.transfer_path     OpenCL: path of all transfers: "driver" or "ring"
- *                          (docs/kernels.md)
- *   test.force_program_cache  "1": use cache_dir even if the driver caches
- */
+ *   self_test_only         "1": GEMM uses no sm_90a program (extensions.h)
+ *   test.*                 keys of the extension "test.1" (extensions.h) */
 struct tandem_open_options {
     size_t struct_size;
     uint32_t count; /* number of keys, and of values */
@@ -406,10 +392,6 @@ struct tandem_memory_stats {
      * the driver has AMD's query. */
     uint64_t free_bytes;
 };
-
-/* Callback of tune, in its thread: a key and value for the profile section. */
-typedef void (*tandem_tuning_result_fn)(void *user, const char *key,
-                                        const char *value);
 
 /* Minimum struct_size of the structs that the caller fills. It covers the
  * fields of version 1.0 and is constant within the major version. */
@@ -498,10 +480,10 @@ struct tandem_backend {
     /* Required [blocks]. Waits for the device's work and frees all its objects.
      * Call it before exit: a driver that is still busy at exit may crash. */
     void (*close)(struct tandem_device *device);
-    /* Optional [blocks]. Tunes kernels for budget_ns, plus up to 30 s to build
-     * them, and passes results to sink. Fallback: TANDEM_UNSUPPORTED. */
-    enum tandem_status (*tune)(struct tandem_device *device, uint64_t budget_ns,
-                               tandem_tuning_result_fn sink, void *user);
+    /* Optional. Returns the table of an extension (extensions.h), or NULL if
+     * the plugin does not have it or the name is NULL. The table never changes.
+     * Does no device work and takes no lock. Any thread. Fallback: NULL. */
+    const void *(*extension)(const char *name);
 
     /* -- memory -- */
     /* Required. Allocates a buffer of options->bytes bytes with undefined
@@ -631,10 +613,10 @@ struct tandem_backend {
      * as prepared.  alpha and beta are 0 exactly if they were when the operator
      * was prepared.  Other operators: TANDEM_UNSUPPORTED. */
     enum tandem_status (*launch)(struct tandem_stream *stream,
-                                          struct tandem_prepared *prepared,
-                                          const struct tandem_memory *memory,
-                                          uint32_t count, const double *scalars,
-                                          uint32_t scalar_count);
+                                 struct tandem_prepared *prepared,
+                                 const struct tandem_memory *memory,
+                                 uint32_t count, const double *scalars,
+                                 uint32_t scalar_count);
     /* Required [blocks only to compile]. Enqueues a GEMM on the stream. */
     enum tandem_status (*gemm)(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm);
@@ -646,7 +628,7 @@ struct tandem_backend {
                                         struct tandem_stream **out_stream);
     /* Required [blocks]. Waits for the work of the stream and frees it. */
     void (*stream_destroy)(struct tandem_stream *stream);
-    /* Required [blocks]. Waits until the stream is idle, even if it has a sticky
+    /* Required [blocks]. Waits until the stream is idle, also if it has an
      * error; then returns the error and clears it. With timeout 0 it polls. */
     enum tandem_status (*stream_synchronize)(struct tandem_stream *stream,
                                              uint64_t timeout_ns);

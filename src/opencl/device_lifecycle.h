@@ -3,11 +3,13 @@
 #ifndef TANDEM_OPENCL_DEVICE_LIFECYCLE_H
 #define TANDEM_OPENCL_DEVICE_LIFECYCLE_H
 
-#include <tandem/backend.h>
+#include <tandem/extensions.h>
 
 enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
 void device_close(struct tandem_device *device);
+/* The extension "test.1". */
+extern const struct tandem_test_extension test_extension;
 
 #endif

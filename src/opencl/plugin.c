@@ -4,6 +4,7 @@
  * runs inside a thread_state_guard.  backend.h says which thread may call each
  * entry. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/argument_check.h"
 #include "common/gemm_operator.h"
@@ -76,6 +77,16 @@ static enum tandem_status entry_tune(struct tandem_device *device,
         return status;
     return sink != NULL ? tune_device(device, budget_ns, sink, user)
                         : argument_error("tune: sink is NULL");
+}
+
+static const void *entry_extension(const char *name)
+{
+    static const struct tandem_tune_extension tune = {sizeof(tune), entry_tune};
+    if (name == NULL)
+        return NULL;
+    if (strcmp(name, TANDEM_EXTENSION_TUNE) == 0)
+        return &tune;
+    return strcmp(name, TANDEM_EXTENSION_TEST) == 0 ? &test_extension : NULL;
 }
 
 /* ---- memory ---- */
@@ -281,7 +292,7 @@ static const struct tandem_backend backend = {
     .device_describe = entry_describe,
     .open = entry_open,
     .close = device_close,
-    .tune = entry_tune,
+    .extension = entry_extension,
     .alloc = entry_alloc,
     .free = entry_free,
     .upload = transfer_upload,

@@ -129,7 +129,7 @@ FIELD(tandem_backend, device_count, 40, 24, 24)
 FIELD(tandem_backend, device_describe, 48, 28, 28)
 FIELD(tandem_backend, open, 56, 32, 32)
 FIELD(tandem_backend, close, 64, 36, 36)
-FIELD(tandem_backend, tune, 72, 40, 40)
+FIELD(tandem_backend, extension, 72, 40, 40)
 FIELD(tandem_backend, alloc, 80, 44, 44)
 FIELD(tandem_backend, free, 88, 48, 48)
 FIELD(tandem_backend, upload, 96, 52, 52)
@@ -157,6 +157,16 @@ FIELD(tandem_backend, event_record, 264, 136, 136)
 FIELD(tandem_backend, event_destroy, 272, 140, 140)
 FIELD(tandem_backend, event_wait, 280, 144, 144)
 FIELD(tandem_backend, event_elapsed_ns, 288, 148, 148)
+
+SIZE(tandem_tune_extension, 16, 8, 8)
+ALIGNMENT(tandem_tune_extension, 8, 4, 4)
+FIELD(tandem_tune_extension, struct_size, 0, 0, 0)
+FIELD(tandem_tune_extension, tune, 8, 4, 4)
+
+SIZE(tandem_test_extension, 16, 8, 8)
+ALIGNMENT(tandem_test_extension, 8, 4, 4)
+FIELD(tandem_test_extension, struct_size, 0, 0, 0)
+FIELD(tandem_test_extension, open_keys, 8, 4, 4)
 
 SIZE(tandem_operand_desc, 160, 160, 160)
 ALIGNMENT(tandem_operand_desc, 8, 4, 8)
@@ -265,8 +275,7 @@ ENTRY(device_describe,
 ENTRY(open, enum tandem_status (*)(uint32_t, const struct tandem_open_options *,
                                    struct tandem_device **))
 ENTRY(close, void (*)(struct tandem_device *))
-ENTRY(tune, enum tandem_status (*)(struct tandem_device *, uint64_t,
-                                   tandem_tuning_result_fn, void *))
+ENTRY(extension, const void *(*)(const char *))
 ENTRY(alloc, enum tandem_status (*)(struct tandem_device *,
                                     const struct tandem_alloc_options *,
                                     struct tandem_buffer **))
@@ -380,7 +389,6 @@ VALUE(TANDEM_CAP_ASYNC, 8u)
 VALUE(TANDEM_CAP_JIT_COMPILATION, 16u)
 VALUE(TANDEM_CAP_PROFILING, 32u)
 VALUE(TANDEM_CAP_CORE_OPERATORS, 128u)
-VALUE(TANDEM_CAP_FAULT_INJECTION, 256u)
 VALUE(TANDEM_CAP_F16_BF16_STORAGE, 512u)
 VALUE(TANDEM_CAP_UNIFIED_MEMORY, 1024u)
 VALUE(TANDEM_LOG_ERROR, 1u)

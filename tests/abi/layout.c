@@ -4,6 +4,7 @@
  * time; the test passes if this file compiles. check-headers compiles it
  * for other machines too.
  */
+#include <tandem/extensions.h>
 #include <tandem/host.h>
 
 #if defined(__LP64__)

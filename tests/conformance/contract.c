@@ -236,6 +236,24 @@ bool has_function(struct suite *suite, bool is_there, const char *name)
     return is_there;
 }
 
+const void *suite_extension(const struct suite *suite, const char *name)
+{
+    return suite->api.extension == NULL ? NULL : suite->api.extension(name);
+}
+
+bool needs_test_key(struct suite *suite, const char *key)
+{
+    const struct tandem_test_extension *extension =
+        suite_extension(suite, TANDEM_EXTENSION_TEST);
+    const char *const *known = extension == NULL ? NULL : extension->open_keys;
+
+    while (known != NULL && *known != NULL)
+        if (strcmp(*known++, key) == 0)
+            return true;
+    case_skip(suite, "needs the key %s of the extension test.1", key);
+    return false;
+}
+
 bool pair_open(struct suite *suite, struct device_pair *pair)
 {
     const struct tandem_backend *api = &suite->api;

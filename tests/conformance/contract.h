@@ -10,6 +10,8 @@
 #include "operand.h"
 #include "suite.h"
 
+#include <tandem/extensions.h>
+
 #define PAIR_BYTES MISTAKE_BYTES
 
 /* A case of a group.  It is skipped if it `adds` and the device does not
@@ -79,6 +81,10 @@ bool needs_cap(struct suite *suite, uint32_t cap, const char *name);
 #define HAS_FUNCTION(function)                                                 \
     has_function(suite, suite->api.function != NULL, #function)
 bool has_function(struct suite *suite, bool is_there, const char *name);
+/* Returns the extension, or NULL if the plugin does not have it. */
+const void *suite_extension(const struct suite *suite, const char *name);
+/* Returns true if open accepts this key "test.*"; otherwise skips the case. */
+bool needs_test_key(struct suite *suite, const char *key);
 
 /* A buffer of the suite's device, a freed one, and another device with a stream
  * and a buffer.  contract_case_end closes the other device. */

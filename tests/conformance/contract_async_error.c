@@ -26,7 +26,7 @@ static bool failing_open(struct suite *suite, struct failing_device *f,
                          const char *fault)
 {
     memset(f, 0, sizeof(*f));
-    if (!needs_cap(suite, TANDEM_CAP_FAULT_INJECTION, "fault injection"))
+    if (!needs_test_key(suite, "test.fault"))
         return false;
     f->device = device_new(suite, "test.fault", fault);
     if (f->device == NULL || !require_add(suite, f->device))

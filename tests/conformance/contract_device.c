@@ -200,19 +200,48 @@ static void count_pair(void *user, const char *key, const char *value)
         (*count)++;
 }
 
+static void case_extension(struct suite *suite)
+{
+    static const char *const names[] = {TANDEM_EXTENSION_TUNE,
+                                        TANDEM_EXTENSION_TEST};
+    static const char *const unknown[] = {NULL,      "",       "tune",
+                                          "tune.1 ", "TUNE.1", "unknown.1"};
+    const struct tandem_test_extension *test;
+
+    if (!HAS_FUNCTION(extension))
+        return;
+    for (size_t i = 0; i < COUNT_OF(unknown); i++)
+        EXPECT(suite, suite->api.extension(unknown[i]) == NULL);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const size_t *struct_size = suite->api.extension(names[i]);
+
+        EXPECT(suite, struct_size == suite->api.extension(names[i]));
+        EXPECT(suite,
+               struct_size == NULL || *struct_size >= 2 * sizeof(void *));
+    }
+    test = suite->api.extension(TANDEM_EXTENSION_TEST);
+    for (size_t i = 0; test != NULL && test->open_keys[i] != NULL; i++)
+        EXPECT(suite, strncmp(test->open_keys[i], "test.", 5) == 0);
+}
+
 static void case_tune(struct suite *suite)
 {
+    const struct tandem_tune_extension *extension =
+        suite_extension(suite, TANDEM_EXTENSION_TUNE);
     enum tandem_status status;
     unsigned pairs = 0;
 
-    if (!HAS_FUNCTION(tune))
+    if (extension == NULL) {
+        case_skip(suite, "needs the extension tune.1");
         return;
-    status = suite->api.tune(suite->device, 0, count_pair, &pairs);
+    }
+    status = extension->tune(suite->device, 0, count_pair, &pairs);
     if (status != TANDEM_UNSUPPORTED)
         expect(suite, status, TANDEM_OK, "tune with a budget of 0");
-    status = suite->api.tune(NULL, 0, count_pair, &pairs);
-    if (status != TANDEM_UNSUPPORTED)
-        expect(suite, status, TANDEM_INVALID_ARGUMENT, "tune(NULL)");
+    expect(suite, extension->tune(NULL, 0, count_pair, &pairs),
+           TANDEM_INVALID_ARGUMENT, "tune(NULL)");
+    expect(suite, extension->tune(suite->device, 0, NULL, NULL),
+           TANDEM_INVALID_ARGUMENT, "tune without a sink");
 }
 
 void contract_device(struct suite *suite)
@@ -229,6 +258,7 @@ void contract_device(struct suite *suite)
         {"opened twice, each apart; close with all still alive",
          case_open_close, false},
         {"each thread has its own last message", case_last_error, false},
+        {"extension returns tables by name", case_extension, false},
         {"tune keeps to its budget or declines", case_tune, false},
     };
 

@@ -52,6 +52,8 @@
 #include "common/last_error.h"
 #include "unit/host/required_entries.h"
 
+#include <tandem/extensions.h>
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -237,6 +239,13 @@ static enum tandem_status tune(struct tandem_device *device, uint64_t budget_ns,
     misbehave("self-test");
     sink(user, "sm90a_self_test", "passed");
     return TANDEM_OK;
+}
+
+static const void *extension(const char *name)
+{
+    static const struct tandem_tune_extension table = {sizeof(table), tune};
+
+    return strcmp(name, TANDEM_EXTENSION_TUNE) == 0 ? &table : NULL;
 }
 
 static enum tandem_status stream_create(struct tandem_device *device,
@@ -560,7 +569,7 @@ static void table_fill(struct tandem_backend *table)
     table->launch = prepared_launch_scripted;
     table->stream_create = stream_create;
     if (setting("self-test") != NULL)
-        table->tune = tune;
+        table->extension = extension;
     table->stream_synchronize = stream_synchronize;
     table->event_wait = event_wait;
     snprintf(name, sizeof name, "%s", example->name);

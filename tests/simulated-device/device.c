@@ -62,8 +62,7 @@ static void info_fill(uint32_t index, struct tandem_device_info *info)
 
     info->kind = TANDEM_DEVICE_GPU;
     info->caps = TANDEM_CAP_ASYNC | TANDEM_CAP_JIT_COMPILATION |
-                 TANDEM_CAP_PROFILING | TANDEM_CAP_CORE_OPERATORS |
-                 TANDEM_CAP_FAULT_INJECTION;
+                 TANDEM_CAP_PROFILING | TANDEM_CAP_CORE_OPERATORS;
     if (script_read(&script, index, NULL) == TANDEM_OK)
         for (uint32_t id = 0; id < TANDEM_OP_ID_END; id++)
             if (script.decline[id])

@@ -6,6 +6,19 @@
 #include "common/last_error.h"
 #include "internal.h"
 
+#include <tandem/extensions.h>
+
+#include <string.h>
+
+static const void *extension(const char *name)
+{
+    static const char *const keys[] = {"test.fault", NULL};
+    static const struct tandem_test_extension test = {sizeof test, keys};
+
+    return name != NULL && strcmp(name, TANDEM_EXTENSION_TEST) == 0 ? &test
+                                                                    : NULL;
+}
+
 static const struct tandem_backend backend = {
     .struct_size = sizeof backend,
     .abi_major = TANDEM_ABI_MAJOR,
@@ -17,6 +30,7 @@ static const struct tandem_backend backend = {
     .device_describe = device_describe,
     .open = device_open,
     .close = device_close,
+    .extension = extension,
     .alloc = buffer_alloc,
     .free = buffer_free,
     .upload = transfer_upload,

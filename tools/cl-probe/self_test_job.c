@@ -12,6 +12,8 @@
 
 #include "../common/clock.h"
 
+#include <tandem/extensions.h>
+
 /* The tests compile about twelve kernels. */
 #define SELF_TEST_LIMIT_S 120u
 #define SELF_TEST_NS (60 * NS_PER_S)
@@ -51,7 +53,7 @@ static void self_test_session(const struct device_job_request *request,
     enum tandem_status status = TANDEM_OK;
 
     child_progress(link, 0, "trying");
-    if (session->backend->tune != NULL)
+    if (session->backend->extension(TANDEM_EXTENSION_TUNE) != NULL)
         status = self_test_run(request, *session, profile, found);
     if (status == TANDEM_OK)
         child_answer(link, json_incref(found));

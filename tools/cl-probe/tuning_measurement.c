@@ -6,6 +6,8 @@
 
 #include "../common/clock.h"
 
+#include <tandem/extensions.h>
+
 /* Time limits of the tuning step of --calibrate, with and without --quick. */
 #define QUICK_NS (2500 * NS_PER_MS)
 #define LONG_NS (4500 * NS_PER_MS)
@@ -29,11 +31,14 @@ enum tandem_status tune_run(struct device_session *session, uint64_t budget_ns,
                             void *user)
 {
     struct tuning_sink sink = {out_found, on_found, user};
+    const struct tandem_tune_extension *extension =
+        session->backend->extension(TANDEM_EXTENSION_TUNE);
+
     enum tandem_status status = TANDEM_UNSUPPORTED;
 
-    if (session->backend->tune != NULL)
-        status = session->backend->tune(session->device, budget_ns,
-                                        tuning_sink_add, &sink);
+    if (extension != NULL)
+        status =
+            extension->tune(session->device, budget_ns, tuning_sink_add, &sink);
     return status == TANDEM_UNSUPPORTED ? TANDEM_OK : status;
 }
 

@@ -63,8 +63,7 @@ static void device_configure(struct device *device)
     device->is_zero_copy = caps & TANDEM_CAP_ZERO_COPY_IMPORT;
     device->bit = device->is_zero_copy ? HOST_BIT : 1u << device->id;
     device->jit_compiles = caps & TANDEM_CAP_JIT_COMPILATION;
-    device->async = caps & (TANDEM_CAP_ASYNC | TANDEM_CAP_FAULT_INJECTION) ||
-                    !device->is_zero_copy;
+    device->async = caps & TANDEM_CAP_ASYNC || !device->is_zero_copy;
     device->duplicate = device_original(device) != NULL;
     cost_model_set_defaults(&device->cost, &device->info);
     profile_load(device);

@@ -8,13 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum tandem_status tune_unsupported(struct tandem_device *device,
-                                           uint64_t budget_ns,
-                                           tandem_tuning_result_fn sink,
-                                           void *user)
+static const void *extension_none(const char *name)
 {
-    (void)device, (void)budget_ns, (void)sink, (void)user;
-    return TANDEM_UNSUPPORTED;
+    (void)name;
+    return NULL;
 }
 
 static enum tandem_status host_alloc_fallback(struct tandem_device *device,
@@ -94,11 +91,12 @@ static enum tandem_status elapsed_unsupported(struct tandem_event *start,
     X(device_count)                                                            \
     X(device_describe)                                                         \
     X(open)                                                                    \
-    X(close) X(alloc) X(free) X(upload) X(download) X(copy) X(fill)            \
-        X(memory_stats) X(prepare) X(prepared_wait) X(prepared_release)        \
-            X(launch) X(gemm) X(stream_create) X(stream_destroy)               \
-                X(stream_synchronize) X(stream_wait_event) X(event_record)     \
-                    X(event_destroy) X(event_wait)
+    X(close)                                                                   \
+    X(alloc) X(free) X(upload) X(download) X(copy) X(fill) X(memory_stats)     \
+        X(prepare) X(prepared_wait) X(prepared_release) X(launch) X(gemm)      \
+            X(stream_create) X(stream_destroy) X(stream_synchronize)           \
+                X(stream_wait_event) X(event_record) X(event_destroy)          \
+                    X(event_wait)
 
 static const char *required_entry_missing(const struct tandem_backend *vtable)
 {
@@ -119,7 +117,7 @@ static void fallbacks_fill(struct tandem_backend *vtable)
 #define FALLBACK(entry, function)                                              \
     if (vtable->entry == NULL)                                                 \
     vtable->entry = function
-    FALLBACK(tune, tune_unsupported);
+    FALLBACK(extension, extension_none);
     FALLBACK(host_alloc, host_alloc_fallback);
     FALLBACK(host_free, host_free_fallback);
     FALLBACK(import_host, import_unsupported);

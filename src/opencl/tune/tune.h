@@ -4,7 +4,7 @@
 #ifndef TANDEM_OPENCL_TUNE_TUNE_H
 #define TANDEM_OPENCL_TUNE_TUNE_H
 
-#include <tandem/backend.h>
+#include <tandem/extensions.h>
 
 #include "opencl/tune/kernel_timer.h"
 #include "opencl/gemm/gemm_selector.h"

@@ -478,18 +478,21 @@ TEST(test_other_names_are_ignored)
 TEST(test_fallbacks_fill_the_table)
 {
     struct tandem_context *context = context_new(NULL);
-    const struct tandem_backend *table = NULL;
+    const struct tandem_backend *table = NULL, *cpu = NULL;
     struct tandem_device *device = NULL;
     struct tandem_stream *stream = NULL;
     struct tandem_buffer *buffer = NULL;
     void *memory = NULL;
 
+    OK(tandem_device_backend(context, device_named(context, "cpu"), &cpu,
+                             &device));
+    ck_assert_ptr_null(cpu->extension("test.1"));
     OK(tandem_device_backend(context, device_named(context, "simulated"),
                              &table, &device));
 #define IS_THERE(entry) ck_assert_msg(table->entry != NULL, #entry);
     REQUIRED_ENTRIES(IS_THERE)
     OPTIONAL_ENTRIES(IS_THERE)
-    ck_assert_int_eq(table->tune(device, 1, NULL, NULL), TANDEM_UNSUPPORTED);
+    ck_assert_ptr_nonnull(table->extension("test.1"));
     OK(table->trim(device, 0));
     OK(table->host_alloc(device, 100, &memory));
     ck_assert_ptr_nonnull(memory);

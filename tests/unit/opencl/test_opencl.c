@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tandem/extensions.h>
+
 #include "support/test_list.h"
 #include "support.h"
 
@@ -518,8 +520,10 @@ static int tune_in_little_memory(void)
                                                 .values = &cap};
     if (backend->open(0, &options, &device) != TANDEM_OK)
         return 4;
+    const struct tandem_tune_extension *extension =
+        backend->extension(TANDEM_EXTENSION_TUNE);
     enum tandem_status status =
-        backend->tune(device, UINT64_C(4000000000), timed_kernel_note, &seen);
+        extension->tune(device, UINT64_C(4000000000), timed_kernel_note, &seen);
     bool small = status != TANDEM_OK || timing_operands_are_small();
     backend->close(device);
     if (!small)
