@@ -193,6 +193,7 @@ enum tandem_status buffer_seal(struct tandem_buffer *handle)
     device = buffer->device;
     pthread_mutex_lock(&device->mutex);
     buffer->is_sealed = true;
+    COUNT(device, seals, 1);
     return device_unlock(device, TANDEM_OK);
 }
 

@@ -50,7 +50,7 @@ struct sim_counters {
     uint64_t allocs, frees, alloc_bytes;
     uint64_t uploads, upload_bytes;
     uint64_t downloads, download_bytes;
-    uint64_t copies, fills;
+    uint64_t copies, fills, seals;
     uint64_t launches, gemms; /* Enqueued. */
     uint64_t executed;        /* Launches and GEMMs that ran. */
     uint64_t waits;           /* Blocking calls, without polls. */

@@ -302,6 +302,8 @@ static enum tandem_status upload(struct storage *storage, struct device *device,
                                storage->host, storage->bytes, 0);
     if (status == TANDEM_OK) {
         storage->current |= device->bit;
+        if (storage->read_only)
+            (void)device->vtable->buffer_seal(storage->buffers[device->id]);
         return TANDEM_OK;
     }
     status = device_call_failed(device, status, "writing the tensor");
@@ -329,6 +331,9 @@ enum tandem_status storage_to_device(struct storage *storage,
     }
     while (!(storage->current & storage_location_bit(storage, device)) &&
            status == TANDEM_OK) {
+        /* An outdated copy of a read-only storage is sealed. */
+        if (storage->read_only)
+            storage_free_buffer(storage, device->id);
         status = storage_sync_host(storage, HANG_DEADLINE);
         if (status == TANDEM_OK)
             status = storage_allocate_buffer(storage, device);

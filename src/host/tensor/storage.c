@@ -54,7 +54,7 @@ struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
     return storage;
 }
 
-static void buffer_free(struct storage *storage, uint32_t id)
+void storage_free_buffer(struct storage *storage, uint32_t id)
 {
     if (storage->buffers[id] != NULL)
         storage->context->devices[id]->vtable->free(storage->buffers[id]);
@@ -65,7 +65,7 @@ static void buffer_free(struct storage *storage, uint32_t id)
 static void storage_free(struct storage *storage)
 {
     for (uint32_t i = 0; i < storage->context->device_count; i++)
-        buffer_free(storage, i);
+        storage_free_buffer(storage, i);
     while (storage->writable_layouts != NULL) {
         struct writable_layout *first = storage->writable_layouts;
 
@@ -255,7 +255,7 @@ void storage_drop_device_copy(struct storage *storage, struct device *device)
         storage_is_zero_copy(storage, device) ||
         !storage_is_importable(storage))
         return;
-    buffer_free(storage, device->id);
+    storage_free_buffer(storage, device->id);
     storage->current &= ~device->bit;
 }
 
@@ -268,7 +268,7 @@ void storage_drop_poisoned_buffer(struct storage *storage,
         written > device->unconfirmed_until ||
         storage->buffers[device->id] == NULL)
         return;
-    buffer_free(storage, device->id);
+    storage_free_buffer(storage, device->id);
     if (storage->host_writer == device)
         storage->host_writer = NULL;
 }
@@ -292,7 +292,7 @@ void storage_note_host_write(struct storage *storage)
     /* The device's work that wrote the host copy may have failed.  The plugin
      * may then refuse to read the buffer, so free the buffer. */
     if (storage->host_writer != NULL) {
-        buffer_free(storage, storage->host_writer->id);
+        storage_free_buffer(storage, storage->host_writer->id);
         storage->host_writer = NULL;
     }
     migration_evaluate(storage, UINT32_MAX);

@@ -99,6 +99,9 @@ enum tandem_status storage_allocate_host(struct storage *storage);
 enum tandem_status storage_allocate_buffer(struct storage *storage,
                                            struct device *device);
 
+/* Frees the buffer of device `id`, if there is one. */
+void storage_free_buffer(struct storage *storage, uint32_t id);
+
 /* Returns true if the size, alignment and layout of the host copy allow the
  * devices of context->import_devices to use it in place. */
 bool storage_is_importable(const struct storage *storage);

@@ -229,6 +229,28 @@ TEST(test_read_only_memory)
     ck_assert_float_eq(y[3], -4);
 }
 
+/* The copy on a device is sealed, and replaced if the caller writes the memory.
+ */
+TEST(test_copies_of_read_only_memory_are_sealed)
+{
+    const int64_t shape = N;
+    struct tandem_tensor *t, *u = vector_wrap(context, y, N);
+    const struct sim_counters before = counters_read(0);
+
+    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 1, &shape, NULL,
+                          TANDEM_TENSOR_READ_ONLY, &t));
+    for (uint32_t round = 1; round <= 3; round++) {
+        unary_on(context, simulated, TANDEM_OP_NEG, t, u);
+        unary_on(context, simulated, TANDEM_OP_NEG, t, u);
+        OK(tandem_tensor_sync(u, TANDEM_TIMEOUT_INFINITE));
+        ck_assert_float_eq(y[3], -x[3]);
+        ck_assert_uint_eq(counters_since(0, &before).seals, round);
+        OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+        x[3] += 5;
+        OK(tandem_tensor_host_written(t));
+    }
+}
+
 /* ---- strides, views ---- */
 
 /*
@@ -421,9 +443,8 @@ TEST(test_the_alignment_of_wrapped_memory)
         const size_t bytes = TANDEM_DTYPE_BYTES(dtypes[i]);
 
         for (size_t offset = 0; offset < 64; offset++) {
-            const enum tandem_status status =
-                tandem_tensor_wrap(context, memory + offset, dtypes[i], 1,
-                                   &three, NULL, 0, &t);
+            const enum tandem_status status = tandem_tensor_wrap(
+                context, memory + offset, dtypes[i], 1, &three, NULL, 0, &t);
 
             ck_assert_int_eq(status, offset % bytes == 0
                                          ? TANDEM_OK
@@ -492,8 +513,8 @@ TEST(test_the_smallest_softmax_and_one_hot)
     OK(tandem_tensor_wrap(context, &out, TANDEM_F32, 0, NULL, NULL, 0,
                           &result));
     for (int64_t axis = -1; axis <= 1; axis++)
-        FAILS(TANDEM_INVALID_ARGUMENT, op_run(TANDEM_OP_SOFTMAX, axis, 0,
-                                              &scalar, 1, result));
+        FAILS(TANDEM_INVALID_ARGUMENT,
+              op_run(TANDEM_OP_SOFTMAX, axis, 0, &scalar, 1, result));
     OK(tandem_tensor_view(scalar, 0, 1, one, NULL, &line));
     OK(tandem_tensor_view(result, 0, 1, one, NULL, &line_result));
     OK(op_run(TANDEM_OP_SOFTMAX, 0, 0, &line, 1, line_result));
