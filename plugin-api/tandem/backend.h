@@ -444,6 +444,9 @@ enum tandem_prepare_flags {
 /* Filled by prepare. */
 struct tandem_prepared_info {
     size_t struct_size;
+    /* Time of a launch on an idle device, in ns, from measured costs (option
+     * "tuning"). 0 means that the plugin has no estimate. */
+    double predicted_ns;
     uint64_t temporary_bytes; /* device memory that a launch needs besides */
     uint32_t is_ready;        /* 1: a launch compiles nothing */
     uint32_t reserved;        /* 0 */

@@ -294,6 +294,7 @@ static void query_and_wait(struct suite *suite)
             prepare(suite, &of.call, TANDEM_PREPARE_COMPILE_NOW, &info, &got),
             TANDEM_OK, "compiled now");
         EXPECT(suite, info.is_ready == 1);
+        EXPECT(suite, info.predicted_ns >= 0 && info.predicted_ns < 1e12);
         expect(suite, suite->api.prepared_wait(got, 0), TANDEM_OK, "a poll");
         expect(suite, suite->api.prepared_wait(of.prepared, SUITE_TIMEOUT_NS),
                TANDEM_OK, "a wait");

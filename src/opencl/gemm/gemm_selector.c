@@ -269,6 +269,13 @@ void gemm_selector_compute(struct gemm_selector *selector,
     if (best_kernel_ns(selector, &selector->cost_model, gemm, disabled,
                        MIN_SPLIT_FORMAT_K, &own) < limit_ns)
         *out = own;
+    else if (limit_ns < UNUSABLE_NS)
+        out->ns = limit_ns;
+}
+
+bool gemm_selector_predicts(const struct gemm_selector *selector)
+{
+    return selector->cost_model.calibrated != 0 && !selector->forced;
 }
 
 void gemm_selector_choose_without_clblast(struct gemm_selector *selector,

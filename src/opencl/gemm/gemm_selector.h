@@ -43,6 +43,8 @@ bool gemm_selector_force(struct gemm_selector *selector, const char *value);
 void gemm_selector_compute(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            struct gemm_selection *out);
+/* Returns true if the predicted times of selections are from measured costs. */
+bool gemm_selector_predicts(const struct gemm_selector *selector);
 /* Implements select_gemm of struct op_request. */
 bool gemm_selector_choose_own(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm, bool patches,

@@ -326,8 +326,12 @@ static void info_fill(const struct tandem_prepared *prepared,
                       struct tandem_prepared_info *out)
 {
     const struct launch_plan *plan = &atomic_load(&prepared->newest)->plan;
+    const struct tandem_device *device = prepared->base.device;
     const struct tandem_prepared_info info = {
         .struct_size = sizeof(info),
+        .predicted_ns = gemm_selector_predicts(&device->gemm_selector)
+                            ? plan->predicted_ns
+                            : 0,
         .temporary_bytes = plan->temp_bytes,
         .is_ready = plan_query(prepared->base.device, plan) == TANDEM_OK};
     struct_size_fill(out, &info, sizeof(info));

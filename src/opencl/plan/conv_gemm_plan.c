@@ -287,5 +287,6 @@ bool plan_conv_as_gemm(struct launch_plan *plan,
     }
     plan_add_gemm(plan, &gemm, &sources, &selection, NULL, request->group_log2);
     plan->selected_gemm = (uint32_t)selection.kernel + 1;
+    plan->predicted_ns = selection.ns;
     return true;
 }

@@ -112,6 +112,8 @@ static void gemm_class_plan(struct launch_plan *plan,
         residual_copy(plan, request, residual);
         residual = NULL;
     }
+    if (selected)
+        plan->predicted_ns = selection.ns;
     if (is_zero) {
         plan_epilogue(plan, gemm, group_log2, (float)gemm->beta);
     } else if (!selected) {

@@ -89,7 +89,7 @@ struct gemm_selection {
     bool clblast;               /* CLBlast is selected */
     enum gemm_kernel_id kernel; /* kernel used if CLBlast is not selected */
     struct split_k split;
-    double ns; /* predicted time of a kernel of the plugin */
+    double ns; /* predicted time; 0 means unknown, for CLBlast only */
 };
 
 bool gemm_is_all_f32(const struct tandem_gemm *gemm);

@@ -117,6 +117,8 @@ struct launch_plan {
      * enum gemm_kernel_id + 1, or 0 for none. */
     uint32_t selected_gemm;
     bool uses_attention_mma;
+    /* Predicted time of a GEMM, or of a convolution as a GEMM; 0: unknown. */
+    double predicted_ns;
     struct planned_gemm gemm; /* of the operator GEMM */
     uint64_t temp_bytes;      /* size of the temporary buffer in bytes */
     /* The last element is not part of the plan.  Planners write to it when the
@@ -131,6 +133,7 @@ static inline void launch_plan_clear(struct launch_plan *plan)
     plan->is_overfull = false;
     plan->selected_gemm = 0;
     plan->uses_attention_mma = false;
+    plan->predicted_ns = 0;
     plan->gemm.gemm.struct_size = 0;
     plan->gemm.packs = 0;
     plan->gemm.uses_clblast = false;

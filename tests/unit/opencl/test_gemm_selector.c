@@ -117,14 +117,18 @@ TEST(the_faster_kernel_is_selected)
 {
     for (int nvidia = 0; nvidia < 2; nvidia++) {
         start(nvidia != 0);
+        ck_assert(!gemm_selector_predicts(&selector));
         /* 64 work-groups with k = 1024: 10 + 1024 * 10 ns. */
         cost_set("kernel.simt-128x128", "10 10 10");
+        ck_assert(gemm_selector_predicts(&selector));
         cost_set("clblast_times", "1024 1024 1024 1 10000");
         ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
+        ck_assert_double_eq_tol(select_kernel_for(1024, 1024, 1024).ns, 1e4, 1);
         cost_set("clblast_times", "1024 1024 1024 1 11000");
         struct gemm_selection selection = select_kernel_for(1024, 1024, 1024);
         ck_assert(!selection.clblast);
         ck_assert_int_eq(selection.kernel, GEMM_SIMT_128X128);
+        ck_assert_double_eq_tol(selection.ns, 10250, 1);
     }
 }
 

@@ -252,6 +252,43 @@ TEST(imported_memory_may_be_unaligned)
         ck_assert_float_eq(memory[2][j + 1], 2.0f * N + 3.0f);
 }
 
+/* Returns the time that prepare predicts for a product of 512 x 512. */
+static double predicted_ns(const char *tuning)
+{
+    const struct tandem_operand_desc matrix = {.dtype = TANDEM_F32,
+                                               .rank = 2,
+                                               .shape = {512, 512},
+                                               .strides = {512, 1},
+                                               .alignment_bytes = 64};
+    const struct tandem_operand_desc *operands[] = {&matrix, &matrix, &matrix};
+    const int64_t ints[2] = {0};
+    const double floats[4] = {1};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_GEMM,
+                                 .int_count = 2,
+                                 .float_count = 4,
+                                 .ints = ints,
+                                 .floats = floats};
+    struct tandem_prepared_info info = {.struct_size = sizeof info};
+    device_open_with("tuning", tuning);
+    OK(backend->prepare(device, &op, operands, 2, operands + 2, 1,
+                        TANDEM_PREPARE_QUERY, &info, NULL));
+    device_close();
+    return info.predicted_ns;
+}
+
+/* The only kernel with costs takes at least 1 ms for each k. */
+TEST(measured_costs_predict_the_time_of_gemm)
+{
+    const double once =
+        predicted_ns("{\"gemm.kernel.simt-64x64\": \"10 1000000 10\"}");
+    const double twice =
+        predicted_ns("{\"gemm.kernel.simt-64x64\": \"10 2000000 10\"}");
+    ck_assert_double_eq(predicted_ns("{}"), 0);
+    ck_assert_double_ge(once, 512e6);
+    ck_assert_double_eq_tol(twice, 2 * once, 1e-3 * once);
+}
+
 /*
  * The row pitch is so large that 64-bit indices are needed. Only the pages
  * that are accessed exist.
