@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resizes tensors. Coordinates in the input are fixed-point numbers
- * (resize_axes.h), so that the index of a nearest element is exact.
+ * (resize_coordinates.h), so that the index of a nearest element is exact.
  *
  * resize_nearest copies one element of the input to each element of the output.
  * resize interpolates along one or two axes. Other axes have the same length in

@@ -42,7 +42,7 @@ nobase_dist_pluginexample_DATA = $(src_example_files) $(op_class_files) \
 	src/common/atfork.c src/common/atfork.h \
 	src/common/last_error.c src/common/last_error.h \
 	src/common/operator_table.c src/common/operator_table.h \
-	src/common/resize_axes.c src/common/resize_axes.h \
+	src/common/resize_coordinates.c src/common/resize_coordinates.h \
 	src/common/topk_key.h src/common/pad_space.h \
 	src/common/iteration_space.h \
 	src/common/tensor_overlap.c src/common/tensor_overlap.h \

@@ -30,7 +30,7 @@
 #define B_LAYOUT LAYOUT_PACKED
 #endif
 #include "gemm/gemm_common.cl"
-#include "nvidia/packed_layout.cl"
+#include "nvidia/operand_formats.cl"
 #include "nvidia/tensor_map.cl"
 
 #define IS_SPLIT_F32 (FORMAT == FORMAT_FP16X3 || FORMAT == FORMAT_3XTF32)

@@ -31,7 +31,7 @@ PARAMS_SIZE(pack_params, 184);
 
 #ifdef __OPENCL_C_VERSION__
 #include "common/indexing.cl"
-#include "nvidia/packed_layout.cl"
+#include "nvidia/operand_formats.cl"
 
 #define SCALED_EXPONENT 14
 /* Number of rows per work-group of pack_row_maxima. */

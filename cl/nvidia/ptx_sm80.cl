@@ -5,7 +5,7 @@
 #ifndef TANDEM_PTX_SM80_CL
 #define TANDEM_PTX_SM80_CL
 
-#include "nvidia/packed_layout.cl"
+#include "nvidia/operand_formats.cl"
 
 #ifdef EMULATED
 /* The emulator that the tests use defines these functions. */

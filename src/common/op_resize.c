@@ -2,7 +2,7 @@
 /* The class RESIZE; see op_class.h. */
 #include "common/last_error.h"
 #include "common/op_call.h"
-#include "common/resize_axes.h"
+#include "common/resize_coordinates.h"
 
 #define MAX_LENGTH 0x1p62
 
@@ -32,9 +32,8 @@ static enum tandem_status check_axes(const struct op_call *call)
     for (uint32_t i = RESIZE_SCALES; i < count && i < RESIZE_SCALES + rank;
          i++) {
         double scale = op->floats[i];
-        if (scale != 0 &&
-            !(isgreaterequal(scale, RESIZE_MIN_SCALE) &&
-              islessequal(scale, RESIZE_MAX_SCALE)))
+        if (scale != 0 && !(isgreaterequal(scale, RESIZE_MIN_SCALE) &&
+                            islessequal(scale, RESIZE_MAX_SCALE)))
             return argument_error("resize: scale %g of axis %u is out of "
                                   "range; expected 0 or 2^-24 to 2^24",
                                   scale, i - RESIZE_SCALES);

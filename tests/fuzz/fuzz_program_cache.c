@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opencl/program/program_cache_file.h"
+#include "opencl/program/program_cache_entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

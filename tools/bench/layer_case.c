@@ -6,7 +6,7 @@
 #include "layer_case.h"
 
 #include "common/op_class.h"
-#include "common/resize_axes.h"
+#include "common/resize_coordinates.h"
 #include "common/tensor_extent.h"
 
 #include <math.h>

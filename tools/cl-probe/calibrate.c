@@ -2,7 +2,7 @@
 /* Implements cl-probe --calibrate, which measures one device after another. */
 #include <config.h>
 
-#include "calibration_run.h"
+#include "calibration_timing.h"
 #include "calibration_report.h"
 #include "calibration_save.h"
 #include "verify.h"

@@ -7,7 +7,7 @@
 #include <config.h>
 
 #include "calibration_save.h"
-#include "calibration_run.h"
+#include "calibration_timing.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "device_job.h"
 
-/* [blocks] Writes the measurements in the result (calibration_run.h) to the
+/* [blocks] Writes the measurements in the result (calibration_timing.h) to the
  * device's profile.  The earlier profile's costs stay if the result has no such
  * costs, or if only the new ones were measured on a busy machine; with
  * options->replace, nothing of it stays.  Adds the members "profile" (the

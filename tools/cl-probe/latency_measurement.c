@@ -7,7 +7,7 @@
 
 #include "../common/clock.h"
 #include "../common/statistics.h"
-#include "calibration_run.h"
+#include "calibration_timing.h"
 #include "representative_op.h"
 
 #define SAMPLES 33

@@ -9,7 +9,7 @@
 #include <config.h>
 
 #include "kernel_list.h"
-#include "calibration_run.h"
+#include "calibration_timing.h"
 #include "representative_op.h"
 
 #include <signal.h>

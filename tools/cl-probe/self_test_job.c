@@ -8,7 +8,7 @@
 #include <config.h>
 
 #include "device_job.h"
-#include "calibration_run.h"
+#include "calibration_timing.h"
 
 #include "../common/clock.h"
 

@@ -7,7 +7,7 @@
 
 #include "../common/clock.h"
 #include "../common/statistics.h"
-#include "calibration_run.h"
+#include "calibration_timing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include <config.h>
 
-#include "calibration_run.h"
+#include "calibration_timing.h"
 #include "calibration_state.h"
 
 #include "../common/clock.h"

@@ -2,7 +2,7 @@
 /* Runs a plugin's tune function and stores the results in a profile. */
 #include <config.h>
 
-#include "calibration_run.h"
+#include "calibration_timing.h"
 
 #include "../common/clock.h"
 

@@ -11,7 +11,7 @@
 
 #include "common/last_error.h"
 #include "common/operator_table.h"
-#include "common/resize_axes.h"
+#include "common/resize_coordinates.h"
 #include "cpu/objects.h"
 
 /* Elements of a row that a task computes. */

@@ -83,7 +83,7 @@ static void device_register(struct device *device)
         if (device->cost.calibrated_classes >> i & 1)
             context->calibrated[i] |= bit;
     }
-    /* The CPU plugin's default costs are never too low; see cost_model.c. */
+    /* The CPU plugin's default costs are never too low; see cost_curves.c. */
     if (strcmp(device->vtable->name, "cpu") == 0)
         context->default_costs_are_upper_bound |= bit;
     if (device->info.kind == TANDEM_DEVICE_GPU)

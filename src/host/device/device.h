@@ -6,7 +6,7 @@
 #define TANDEM_HOST_DEVICE_DEVICE_H
 
 #include "host/context/context.h"
-#include "host/profile/cost_model.h"
+#include "host/profile/cost_curves.h"
 #include "host/loader/plugin_reply.h"
 
 /* In a mask of memory locations, bit d stands for the memory of device d, and

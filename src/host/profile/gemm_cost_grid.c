@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Predicts GEMM times from a cost grid; see cost_model.h.  Interpolates
+/* Predicts GEMM times from a cost grid; see cost_curves.h.  Interpolates
  * log2(ns) linearly over a grid of log2(m), log2(n) and log2(k).  A grid point
  * that was not measured gets the time of the nearest measured point, and a
  * point outside the grid gets the time at the nearest edge of the grid.  Both
  * times are scaled in proportion to the work of the two GEMMs. */
 #include <config.h>
 
-#include "host/profile/cost_model.h"
+#include "host/profile/cost_curves.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory and lifetime of storages; see storage.h.  residency.c moves content.
+/* Memory and lifetime of storages; see storage.h.  migration.c moves content.
  * The context's mutex must be held. */
 #include <config.h>
 

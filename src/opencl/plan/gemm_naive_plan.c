@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans cl/gemm/gemm_naive.cl and cl/gemm/gemm_epilogue.cl. */
+/* Plans cl/gemm/gemm_naive.cl and cl/gemm/library_gemm_epilogue.cl. */
 #include "common/argument_check.h"
 #include "common/operator_table.h"
 #include "opencl/plan/gemm_params.h"
 #include "gemm/gemm_naive.cl"
-#include "gemm/gemm_epilogue.cl"
+#include "gemm/library_gemm_epilogue.cl"
 
 static const struct kernel_define defines[] = {
     GEMM_DTYPE_DEFINES, EPILOGUE_DEFINES, END_OF_DEFINES};
@@ -12,9 +12,9 @@ DECLARE_KERNEL_SOURCE(gemm_naive);
 static const struct kernel_info kernel_naive = {
     KERNEL_SOURCE(gemm_naive), .function = "gemm_naive", .defines = defines,
     .param_bytes = sizeof(struct gemm_naive_params)};
-DECLARE_KERNEL_SOURCE(gemm_epilogue);
+DECLARE_KERNEL_SOURCE(library_gemm_epilogue);
 static const struct kernel_info kernel_epilogue = {
-    KERNEL_SOURCE(gemm_epilogue), .function = "gemm_epilogue",
+    KERNEL_SOURCE(library_gemm_epilogue), .function = "gemm_epilogue",
     .defines = defines, .param_bytes = sizeof(struct gemm_epilogue_params)};
 
 /* Adds a step, which runs one work-item per element of `c`.  The

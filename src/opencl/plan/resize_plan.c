@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans the operator resize: cl/resize.cl. */
 #include "common/operator_table.h"
-#include "common/resize_axes.h"
+#include "common/resize_coordinates.h"
 #include "opencl/plan/kernel_step.h"
 #include "resize.cl"
 

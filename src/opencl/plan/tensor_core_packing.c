@@ -7,7 +7,7 @@
 #include "opencl/plan/gemm_params.h"
 #include "nvidia/pack_operands.cl"
 
-/* Defined in cl/nvidia/packed_layout.cl. */
+/* Defined in cl/nvidia/operand_formats.cl. */
 #define PACKED_ROWS 128
 #define PACKED_LINE_BYTES 128
 /* Defined in cl/nvidia/pack_operands.cl. */

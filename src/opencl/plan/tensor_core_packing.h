@@ -8,7 +8,7 @@
 #include "opencl/plan/gemm_plan.h"
 
 /* Layouts in which tensor-core kernels read operands, and number formats of
- * packed operands. cl/nvidia/packed_layout.cl has the same values. */
+ * packed operands. cl/nvidia/operand_formats.cl has the same values. */
 enum operand_layout { LAYOUT_K_MAJOR, LAYOUT_MN_MAJOR, LAYOUT_PACKED };
 enum packed_format {
     FORMAT_F16,

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "common/secure_file.h"
-#include "opencl/program/program_cache_file.h"
+#include "opencl/program/program_cache_entry.h"
 #include "opencl/device/device.h"
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/quirks.h"

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "support/test_list.h"
-#include "opencl/program/program_cache_file.h"
+#include "opencl/program/program_cache_entry.h"
 #include "support.h"
 
 #define ELEMENTS 64

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/program/program_cache_file.h"
+#include "opencl/program/program_cache_entry.h"
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/tensor_core_packing.h"

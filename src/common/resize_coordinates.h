@@ -2,8 +2,8 @@
 /* The axes of the operator RESIZE: lengths, strides, and the position of each
  * output element in the input. Pure functions; the arguments must have passed
  * argument_check.h. */
-#ifndef TANDEM_COMMON_RESIZE_AXES_H
-#define TANDEM_COMMON_RESIZE_AXES_H
+#ifndef TANDEM_COMMON_RESIZE_COORDINATES_H
+#define TANDEM_COMMON_RESIZE_COORDINATES_H
 
 #include <tandem/backend.h>
 

@@ -2,8 +2,8 @@
 /* Predicts run times of a device from piecewise-linear cost curves and a GEMM
  * cost grid.  Both come from a profile or from conservative defaults.  One
  * thread at a time may build a model; any thread may read a finished model. */
-#ifndef TANDEM_HOST_PROFILE_COST_MODEL_H
-#define TANDEM_HOST_PROFILE_COST_MODEL_H
+#ifndef TANDEM_HOST_PROFILE_COST_CURVES_H
+#define TANDEM_HOST_PROFILE_COST_CURVES_H
 
 #include "host/exported_api.h"
 
@@ -76,7 +76,7 @@ struct cost_model {
     struct gemm_cost_grid gemm;
     /* Rates to use if `gemm` is empty. */
     double gemm_flops_per_ns, gemm_bytes_per_ns;
-    bool calibrated;          /* true if any cost is from a profile */
+    bool calibrated; /* true if any cost is from a profile */
     /* Bit c is set if a profile has the costs of cost class c. */
     uint32_t calibrated_classes;
     /* Bit id % 64 of word id / 64 is set if the profile says that the device
@@ -97,7 +97,7 @@ uint32_t cost_curve_find(const char *name);
  * COST_SCALAR_COUNT if there is no such scalar. */
 uint32_t cost_scalar_find(const char *name);
 
-/* Fills the model with the default costs (see cost_model.c) of a device. */
+/* Fills the model with the default costs (see cost_curves.c) of a device. */
 void cost_model_set_defaults(struct cost_model *model,
                              const struct tandem_device_info *info);
 

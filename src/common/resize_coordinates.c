@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The axes of the operator RESIZE; see resize_axes.h. */
-#include "common/resize_axes.h"
+/* The axes of the operator RESIZE; see resize_coordinates.h. */
+#include "common/resize_coordinates.h"
 
 #include "common/operator_table.h"
 

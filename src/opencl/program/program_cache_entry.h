@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The format of the program cache's files: a header, the key of the program and
  * the binary of the program.  Any thread may call these pure functions. */
-#ifndef TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_FILE_H
-#define TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_FILE_H
+#ifndef TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_ENTRY_H
+#define TANDEM_OPENCL_PROGRAM_PROGRAM_CACHE_ENTRY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements cost curves and the default costs of devices; see cost_model.h. */
+/* Implements cost curves and the default costs of devices; see cost_curves.h.
+ */
 #include <config.h>
 
-#include "host/profile/cost_model.h"
+#include "host/profile/cost_curves.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time budget and results of a calibration; see calibration_run.h. */
+/* Time budget and results of a calibration; see calibration_timing.h. */
 #include <config.h>
 
-#include "calibration_run.h"
+#include "calibration_timing.h"
 #include "representative_op.h"
 
 #include "../common/clock.h"

@@ -8,8 +8,8 @@
  * Time spent compiling kernels does not count against the budget.  Otherwise a
  * slow compiler would leave no time for large sizes.
  */
-#ifndef CL_PROBE_CALIBRATION_RUN_H
-#define CL_PROBE_CALIBRATION_RUN_H
+#ifndef CL_PROBE_CALIBRATION_TIMING_H
+#define CL_PROBE_CALIBRATION_TIMING_H
 
 #include "../common/resident_op.h"
 #include "device_job.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes and checks the files of the program cache. */
-#include "opencl/program/program_cache_file.h"
+#include "opencl/program/program_cache_entry.h"
 
 #include <inttypes.h>
 #include <stdio.h>
