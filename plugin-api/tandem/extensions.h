@@ -63,6 +63,81 @@ struct tandem_test_extension {
     const char *const *open_keys;
 };
 
+/* ---- opencl-interop.1 -------------------------------------------------------
+ * Shares devices, queues and memory with a program that calls OpenCL itself.
+ *
+ *   Types      struct _cl_mem * is cl_mem of CL/cl.h, and so on, so this header
+ *              does not need CL/cl.h, and the compiler checks the types. Pass
+ *              live objects of the libOpenCL that the plugin uses: drivers
+ *              cannot check handles reliably.
+ *   Ownership  open_native, stream_wrap and buffer_wrap retain the object, and
+ *              release it when the plugin's object is closed, destroyed or
+ *              freed. A context may be kept until the last device of the plugin
+ *              is closed. The handle functions retain nothing: what they return
+ *              is valid as long as the plugin's object.
+ *   Order      A wrapped queue runs the commands of both sides in the order in
+ *              which they are enqueued. For other queues use events of OpenCL:
+ *              clEnqueueMarkerWithWaitList in the queue of a stream gives an
+ *              event for the work so far (call clFlush: the plugin's functions
+ *              do not flush), and clEnqueueBarrierWithWaitList there delays the
+ *              later work of the stream until an event.
+ *   Commands   The plugin does not track the program's commands. Wait for them
+ *   of the     before you free a buffer or close a device that they use, and do
+ *   program    not use memory of a freed buffer: it is reused.
+ *              stream_synchronize need not wait for them. If one fails, the
+ *              next work of the stream may report the error.
+ *   Threads    As in backend.h; none of the functions waits for work. */
+
+#define TANDEM_EXTENSION_OPENCL_INTEROP "opencl-interop.1"
+
+struct _cl_context;
+struct _cl_device_id;
+struct _cl_command_queue;
+struct _cl_mem;
+
+struct tandem_opencl_interop_extension {
+    size_t struct_size;
+    /* [blocks: driver start] Like open, in the program's context.
+     * TANDEM_INVALID_ARGUMENT if the context does not have the OpenCL device,
+     * TANDEM_UNSUPPORTED if it has several devices, TANDEM_NO_DEVICE if
+     * device_count does not count this one. */
+    enum tandem_status (*open_native)(struct _cl_context *context,
+                                      struct _cl_device_id *device_id,
+                                      const struct tandem_open_options *options,
+                                      struct tandem_device **out_device);
+    /* A stream in the program's queue, with flags of stream_create.
+     * TANDEM_INVALID_ARGUMENT if the queue has another context or device than
+     * `device`, is out of order, or lacks CL_QUEUE_PROFILING_ENABLE for
+     * TANDEM_STREAM_PROFILING. Wrap a queue once. */
+    enum tandem_status (*stream_wrap)(struct tandem_device *device,
+                                      struct _cl_command_queue *queue,
+                                      uint32_t flags,
+                                      struct tandem_stream **out_stream);
+    /* A buffer in the whole memory object; use byte offsets or a sub-buffer for
+     * a part. Buffers of one object share its memory: launch reports overlaps,
+     * but the order of different streams is up to the caller. release is as in
+     * import_host, and may be NULL. TANDEM_INVALID_ARGUMENT if the object is
+     * not a buffer, has another context, or is memory of a buffer that alloc
+     * returned. TANDEM_UNSUPPORTED if kernels may only read or only write it,
+     * or on a GPU if it has CL_MEM_USE_HOST_PTR and its address is not a
+     * multiple of 128. */
+    enum tandem_status (*buffer_wrap)(struct tandem_device *device,
+                                      struct _cl_mem *memory,
+                                      tandem_release_fn release, void *user,
+                                      struct tandem_buffer **out_buffer);
+    enum tandem_status (*device_handles)(struct tandem_device *device,
+                                         struct _cl_context **out_context,
+                                         struct _cl_device_id **out_device_id);
+    enum tandem_status (*stream_handle)(struct tandem_stream *stream,
+                                        struct _cl_command_queue **out_queue);
+    /* The buffer begins at *out_byte_offset of the memory object. Write nothing
+     * outside of the buffer. From now on the plugin expects that the program
+     * writes it at any time, and keeps no packed copies of it. */
+    enum tandem_status (*buffer_handle)(struct tandem_buffer *buffer,
+                                        struct _cl_mem **out_memory,
+                                        uint64_t *out_byte_offset);
+};
+
 #ifdef __cplusplus
 }
 #endif

@@ -46,8 +46,9 @@ static void context_release(struct tandem_device *device)
     hardware->open_count -= !device->is_abandoned;
     total_open_count--;
     /* The next open must not share the context of a lost device. */
-    if (hardware->context == device->context &&
-        (hardware->open_count == 0 || atomic_load(&device->lost))) {
+    if (hardware->context != NULL &&
+        (hardware->open_count == 0 || (hardware->context == device->context &&
+                                       atomic_load(&device->lost)))) {
         clReleaseContext(hardware->context);
         hardware->context = NULL;
     }
@@ -59,7 +60,10 @@ static void context_release(struct tandem_device *device)
     pthread_mutex_unlock(&mutex);
 }
 
-static enum tandem_status context_acquire(struct tandem_device *device)
+/* Sets the context of the device: `native`, or if this is NULL, the context
+ * that the open devices of the hardware share. */
+static enum tandem_status context_acquire(struct tandem_device *device,
+                                          cl_context native)
 {
     struct platform_device *hardware =
         (struct platform_device *)device->hardware;
@@ -67,14 +71,15 @@ static enum tandem_status context_acquire(struct tandem_device *device)
         CL_CONTEXT_PLATFORM, (cl_context_properties)hardware->platform, 0};
     cl_int code = CL_SUCCESS;
     pthread_mutex_lock(&mutex);
-    if (hardware->context == NULL)
+    if (native == NULL && hardware->context == NULL)
         hardware->context =
             clCreateContext(properties, 1, &hardware->id, NULL, NULL, &code);
+    cl_context context = native != NULL ? native : hardware->context;
     /* The device and the hardware each hold a reference to the context. */
-    if (hardware->context != NULL)
-        code = clRetainContext(hardware->context);
-    if (hardware->context != NULL && code == CL_SUCCESS) {
-        device->context = hardware->context;
+    if (context != NULL)
+        code = clRetainContext(context);
+    if (context != NULL && code == CL_SUCCESS) {
+        device->context = context;
         hardware->open_count++;
         total_open_count++;
     } else if (hardware->context != NULL && hardware->open_count == 0) {
@@ -362,9 +367,10 @@ static void abandoned_release(void)
     }
 }
 
-enum tandem_status device_open(uint32_t index,
-                               const struct tandem_open_options *options,
-                               struct tandem_device **out_device)
+enum tandem_status device_open_in(const struct platform_device *hardware,
+                                  cl_context native,
+                                  const struct tandem_open_options *options,
+                                  struct tandem_device **out_device)
 {
     struct open_values values = {.blocking_timeout_ms =
                                      DEFAULT_BLOCKING_TIMEOUT_MS,
@@ -374,9 +380,6 @@ enum tandem_status device_open(uint32_t index,
         return last_error_set(TANDEM_DEVICE_LOST,
                               "open: OpenCL was used before this process was "
                               "forked and does not work here");
-    const struct platform_device *hardware = opencl_device_get(index);
-    if (hardware == NULL)
-        return TANDEM_NO_DEVICE;
     abandoned_release();
     struct tandem_device *device = handle_new(&device_handles);
     if (device == NULL)
@@ -391,7 +394,7 @@ enum tandem_status device_open(uint32_t index,
     if (values.blocking_timeout_ms < UINT64_MAX / 1000000u)
         device->blocking_timeout_ns = values.blocking_timeout_ms * 1000000u;
     if (status == TANDEM_OK)
-        status = context_acquire(device);
+        status = context_acquire(device, native);
     if (status != TANDEM_OK) {
         program_cache_close(device);
         handle_free(&device_handles, device);
@@ -414,6 +417,19 @@ enum tandem_status device_open(uint32_t index,
     programs_init(device, &program_callbacks);
     *out_device = device;
     return TANDEM_OK;
+}
+
+enum tandem_status device_open(uint32_t index,
+                               const struct tandem_open_options *options,
+                               struct tandem_device **out_device)
+{
+    *out_device = NULL;
+    /* In a fork, the search for devices would call OpenCL. */
+    const struct platform_device *hardware =
+        fork_detected() ? NULL : opencl_device_get(index);
+    if (hardware == NULL && !fork_detected())
+        return TANDEM_NO_DEVICE;
+    return device_open_in(hardware, NULL, options, out_device);
 }
 
 /* Detaches the device from its hardware, so that the next open creates a new

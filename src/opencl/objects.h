@@ -65,7 +65,9 @@ struct tandem_buffer {
     struct handle handle;
     struct tandem_device *device;
     cl_mem mem;
-    struct block *block; /* memory block; NULL if memory is imported */
+    struct block *block;   /* memory block; NULL if memory is imported */
+    cl_mem root;           /* wrapped memory: the object that contains mem */
+    uint64_t root_address; /* wrapped memory: the address of root */
     uint64_t bytes;
     /* Start address of the buffer for overlap checks: the unique virtual
      * address of the block, or the host address of imported memory. */
@@ -82,7 +84,8 @@ struct tandem_buffer {
     _Atomic uint64_t prior_stream, prior_seqno, synced_stream;
     _Atomic uint32_t poison; /* status of the failed write, or TANDEM_OK */
     _Atomic uint32_t map_count;
-    atomic_bool is_sealed; /* never written again; see buffer_seal */
+    atomic_bool is_exposed; /* the caller has `mem` and may write to it */
+    atomic_bool is_sealed;  /* never written again; see buffer_seal */
     struct packed_copy *packed_copies; /* see packed_copy.h */
 };
 

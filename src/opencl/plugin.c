@@ -15,6 +15,7 @@
 #include "opencl/device/device.h"
 #include "opencl/device_lifecycle.h"
 #include "opencl/host_import.h"
+#include "opencl/interop.h"
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/launch/prepared.h"
 #include "opencl/queue/buffer_commands.h"
@@ -86,6 +87,8 @@ static const void *entry_extension(const char *name)
         return NULL;
     if (strcmp(name, TANDEM_EXTENSION_TUNE) == 0)
         return &tune;
+    if (strcmp(name, TANDEM_EXTENSION_OPENCL_INTEROP) == 0)
+        return &interop_extension;
     return strcmp(name, TANDEM_EXTENSION_TEST) == 0 ? &test_extension : NULL;
 }
 

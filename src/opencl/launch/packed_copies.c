@@ -70,8 +70,9 @@ static struct packed_copy *copy_acquire(struct tandem_stream *stream,
     struct tandem_buffer *buffer = memory->buffers[SLOT_INPUT + (uint32_t)id];
     const struct packed_copy_key key = operand_key(plan, memory, id);
     /* Foreign memory can be written without the plugin's knowledge, unless it
-     * is sealed. */
-    if (buffer->block == NULL && !atomic_load(&buffer->is_sealed))
+     * is sealed.  Copies of an exposed buffer can be outdated. */
+    if (atomic_load(&buffer->is_exposed) ||
+        (buffer->block == NULL && !atomic_load(&buffer->is_sealed)))
         return NULL;
     struct packed_copy *copy = packed_copy_acquire(buffer, &key);
     if (copy == NULL || copy->is_packed)

@@ -16,10 +16,10 @@
 static struct handle_pool buffers =
     HANDLE_POOL(struct tandem_buffer, BUFFER_MAGIC);
 
-static void list_add(struct pool *pool, struct tandem_buffer *buffer)
+/* Adds a buffer to the list of buffers.  The caller holds pool.mutex. */
+static void list_insert(struct pool *pool, struct tandem_buffer *buffer)
 {
     struct tandem_memory_stats *stats = &pool->stats;
-    pthread_mutex_lock(&pool->mutex);
     buffer->next = pool->buffers;
     buffer->link = &pool->buffers;
     if (buffer->next != NULL)
@@ -31,6 +31,12 @@ static void list_add(struct pool *pool, struct tandem_buffer *buffer)
     }
     if (stats->allocated_bytes + stats->cached_bytes > stats->peak_bytes)
         stats->peak_bytes = stats->allocated_bytes + stats->cached_bytes;
+}
+
+static void list_add(struct pool *pool, struct tandem_buffer *buffer)
+{
+    pthread_mutex_lock(&pool->mutex);
+    list_insert(pool, buffer);
     pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -74,6 +80,16 @@ struct import_release {
     struct import_release *next; /* in pool.kept_releases */
 };
 
+static struct import_release *import_release_new(tandem_release_fn call,
+                                                 void *user)
+{
+    struct import_release *release = calloc(1, sizeof(*release));
+    if (release != NULL)
+        *release = (struct import_release){
+            .call = call, .user = user, .references = 1};
+    return release;
+}
+
 void import_release_retain(struct import_release *release)
 {
     atomic_fetch_add(&release->references, 1);
@@ -104,7 +120,7 @@ enum tandem_status buffer_import_with_release(struct tandem_device *device,
                                               struct tandem_buffer **out_buffer)
 {
     *out_buffer = NULL;
-    struct import_release *release = calloc(1, sizeof(*release));
+    struct import_release *release = import_release_new(call, user);
     if (release == NULL)
         return memory_error("import_host: out of host memory");
     enum tandem_status status =
@@ -113,9 +129,6 @@ enum tandem_status buffer_import_with_release(struct tandem_device *device,
         free(release);
         return status;
     }
-    release->call = call;
-    release->user = user;
-    release->references = 1;
     (*out_buffer)->release = release;
     return TANDEM_OK;
 }
@@ -145,6 +158,74 @@ enum tandem_status buffer_import(struct tandem_device *device, void *memory,
     list_add(&device->pool, buffer);
     *out_buffer = buffer;
     return TANDEM_OK;
+}
+
+/* Sets the address of a wrapped buffer, so that buffers in one memory object,
+ * or in the same host memory, overlap.  Returns false if the memory belongs to
+ * a buffer of the pool.  The caller holds pool.mutex. */
+static bool wrapped_address_set(struct pool *pool, struct tandem_buffer *buffer,
+                                const struct wrapped_memory *from)
+{
+    buffer->root_address = pool->next_address;
+    for (struct tandem_buffer *other = pool->buffers; other != NULL;
+         other = other->next) {
+        if (other->block != NULL && other->mem == from->root)
+            return false;
+        if (other->root == from->root)
+            buffer->root_address = other->root_address;
+    }
+    if (buffer->root_address == pool->next_address)
+        pool->next_address += (from->root_bytes + MAX_SLOT_ALIGNMENT - 1) /
+                              MAX_SLOT_ALIGNMENT * MAX_SLOT_ALIGNMENT;
+    buffer->root = from->root;
+    buffer->address = from->host != NULL
+                          ? (uintptr_t)from->host
+                          : buffer->root_address + from->root_offset;
+    return true;
+}
+
+enum tandem_status buffer_wrap(struct tandem_device *device,
+                               const struct wrapped_memory *from,
+                               tandem_release_fn call, void *user,
+                               struct tandem_buffer **out_buffer)
+{
+    struct pool *pool = &device->pool;
+    struct import_release *release = NULL;
+    *out_buffer = NULL;
+    struct tandem_buffer *buffer = handle_new(&buffers);
+    if (buffer != NULL && call != NULL)
+        release = import_release_new(call, user);
+    if (buffer == NULL || (call != NULL && release == NULL)) {
+        if (buffer != NULL)
+            handle_free(&buffers, buffer);
+        return memory_error("buffer_wrap: out of host memory");
+    }
+    buffer->device = device;
+    buffer->mem = from->mem;
+    buffer->bytes = from->bytes;
+    buffer->skew = (uint32_t)((uintptr_t)from->host & 63u);
+    buffer->release = release;
+    pthread_mutex_lock(&pool->mutex);
+    bool is_foreign = wrapped_address_set(pool, buffer, from);
+    cl_int code = is_foreign ? clRetainMemObject(from->mem) : CL_SUCCESS;
+    if (is_foreign && code == CL_SUCCESS)
+        list_insert(pool, buffer);
+    pthread_mutex_unlock(&pool->mutex);
+    if (is_foreign && code == CL_SUCCESS) {
+        *out_buffer = buffer;
+        return TANDEM_OK;
+    }
+    free(release);
+    handle_free(&buffers, buffer);
+    return code != CL_SUCCESS
+               ? status_from_cl(device, code, "clRetainMemObject")
+               : argument_error("buffer_wrap: the memory belongs to a buffer "
+                                "of the device; use that buffer");
+}
+
+void buffer_expose(struct tandem_buffer *buffer)
+{
+    atomic_store(&buffer->is_exposed, true);
 }
 
 /* Removes a buffer from the list of buffers.  The caller holds pool.mutex. */
@@ -214,11 +295,16 @@ bool buffer_is_live(const struct tandem_buffer *buffer)
     return handle_live(&buffers, buffer);
 }
 
+enum tandem_status buffer_check_live(const struct tandem_buffer *buffer)
+{
+    return handle_check(&buffers, buffer, "buffer",
+                        "a buffer, or it was freed");
+}
+
 enum tandem_status buffer_check_owner(const struct tandem_device *device,
                                       const struct tandem_buffer *buffer)
 {
-    enum tandem_status status =
-        handle_check(&buffers, buffer, "buffer", "a buffer, or it was freed");
+    enum tandem_status status = buffer_check_live(buffer);
     if (status == TANDEM_OK && buffer->device != device)
         return argument_error("the buffer belongs to another device");
     return status;

@@ -32,6 +32,21 @@ enum tandem_status
 buffer_import_with_release(struct tandem_device *device, void *memory,
                            uint64_t bytes, tandem_release_fn call, void *user,
                            struct tandem_buffer **out_buffer);
+/* A memory object of the caller. */
+struct wrapped_memory {
+    cl_mem mem, root; /* root contains mem, or is mem */
+    uint64_t bytes, root_bytes;
+    uint64_t root_offset; /* of mem in root, in bytes */
+    void *host;           /* its host memory, or NULL */
+};
+/* Creates a buffer in memory of the caller, and retains the memory.  `call` may
+ * be NULL, and is as in buffer_import_with_release. */
+enum tandem_status buffer_wrap(struct tandem_device *device,
+                               const struct wrapped_memory *from,
+                               tandem_release_fn call, void *user,
+                               struct tandem_buffer **out_buffer);
+/* Records that the caller may write the buffer's memory at any time. */
+void buffer_expose(struct tandem_buffer *buffer);
 void buffer_destroy(struct tandem_buffer *buffer);
 
 /* References to the callback of imported memory, which outlives the device. */
@@ -44,6 +59,7 @@ void import_release_keep(struct tandem_device *device,
 void pool_stats(struct tandem_device *device, struct tandem_memory_stats *out);
 
 bool buffer_is_live(const struct tandem_buffer *buffer);
+enum tandem_status buffer_check_live(const struct tandem_buffer *buffer);
 /* Returns INVALID_ARGUMENT if the buffer is NULL, freed, or of another device.
  * The error message does not name the operation. */
 enum tandem_status buffer_check_owner(const struct tandem_device *device,

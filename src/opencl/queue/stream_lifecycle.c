@@ -38,17 +38,26 @@ enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
 {
     cl_int code = CL_SUCCESS;
     *out_stream = NULL;
-    struct tandem_stream *stream = handle_new(&stream_handles);
-    if (stream == NULL)
-        return memory_error("stream_create: out of host memory");
     cl_command_queue_properties properties =
         (flags & TANDEM_STREAM_PROFILING) != 0 ? CL_QUEUE_PROFILING_ENABLE : 0;
-    stream->queue = clCreateCommandQueue(device->context, device->hardware->id,
-                                         properties, &code);
-    if (code != CL_SUCCESS) {
-        handle_free(&stream_handles, stream);
-        return status_from_cl(device, code, "clCreateCommandQueue");
+    cl_command_queue queue = clCreateCommandQueue(
+        device->context, device->hardware->id, properties, &code);
+    return code == CL_SUCCESS
+               ? stream_adopt(device, queue, flags, out_stream)
+               : status_from_cl(device, code, "clCreateCommandQueue");
+}
+
+enum tandem_status stream_adopt(struct tandem_device *device,
+                                cl_command_queue queue, uint32_t flags,
+                                struct tandem_stream **out_stream)
+{
+    *out_stream = NULL;
+    struct tandem_stream *stream = handle_new(&stream_handles);
+    if (stream == NULL) {
+        clReleaseCommandQueue(queue);
+        return memory_error("stream_create: out of host memory");
     }
+    stream->queue = queue;
     stream->device = device;
     stream->flags = flags;
     stream->references = 1;

@@ -7,6 +7,11 @@
 
 enum tandem_status stream_create(struct tandem_device *device, uint32_t flags,
                                  struct tandem_stream **out_stream);
+/* Creates a stream in a queue, and takes over a reference to the queue, which
+ * is released on failure. */
+enum tandem_status stream_adopt(struct tandem_device *device,
+                                cl_command_queue queue, uint32_t flags,
+                                struct tandem_stream **out_stream);
 /* Waits for the stream's commands and frees the stream.  If the wait exceeds
  * the timeout, marks the device as lost.  If commands can still be running, the
  * stream is freed when they have ended (deferred_release.h). */
