@@ -345,20 +345,13 @@ enum tandem_stream_flags {
     TANDEM_STREAM_PROFILING = 1u << 0 /* enables event_elapsed_ns; slower */
 };
 
-/* The use of a buffer. Only a hint: every buffer can be used in any way. */
-enum tandem_alloc_usage {
-    TANDEM_ALLOC_ANY = 0,
-    TANDEM_ALLOC_CONSTANT = 1, /* rarely written, for example weights */
-    TANDEM_ALLOC_TEMPORARY = 2 /* freed soon */
-};
-
 struct tandem_alloc_options {
     size_t struct_size;
     uint64_t bytes; /* 0 is allowed */
-    uint32_t usage; /* enum tandem_alloc_usage */
     /* The address of the buffer on the device is a multiple of this power of
      * two. 0 means 64, the least alignment of every buffer. */
     uint32_t alignment;
+    uint32_t reserved; /* 0 */
 };
 
 /* A pointer to the options of a buffer of `n` bytes, for C only. It is valid in
@@ -401,7 +394,7 @@ struct tandem_memory_stats {
 #define TANDEM_GEMM_MIN_SIZE_1_0 \
     TANDEM_SIZE_THROUGH(struct tandem_gemm, activation_parameter)
 #define TANDEM_ALLOC_OPTIONS_MIN_SIZE_1_0                                      \
-    TANDEM_SIZE_THROUGH(struct tandem_alloc_options, alignment)
+    TANDEM_SIZE_THROUGH(struct tandem_alloc_options, reserved)
 #define TANDEM_OPEN_OPTIONS_MIN_SIZE_1_0 \
     TANDEM_SIZE_THROUGH(struct tandem_open_options, log_user)
 

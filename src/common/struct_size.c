@@ -87,10 +87,10 @@ alloc_options_check(const struct tandem_alloc_options *options)
                            sizeof(*options), TANDEM_ALLOC_OPTIONS_MIN_SIZE_1_0);
     if (status != TANDEM_OK)
         return status;
-    if (options->usage > TANDEM_ALLOC_TEMPORARY)
-        return last_error_set(
-            TANDEM_UNSUPPORTED, "alloc: usage is %u; expected 0 to %u",
-            (unsigned)options->usage, (unsigned)TANDEM_ALLOC_TEMPORARY);
+    if (options->reserved != 0)
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "alloc: options.reserved is %u; expected 0",
+                              (unsigned)options->reserved);
     if ((options->alignment & (options->alignment - 1)) != 0)
         return argument_error("alloc: the alignment of %u bytes is no power "
                               "of two",
