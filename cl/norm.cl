@@ -35,9 +35,7 @@ struct norm_params {
 PARAMS_SIZE(norm_params, 888);
 
 #ifdef __OPENCL_C_VERSION__
-#define IN_STEP p.in_steps[0]
-#define OUT_STEP p.out_steps[0]
-#define IDENTITY 0.0f
+#define ROW_PARAMS struct norm_params
 #include "common/row_access.cl"
 #include "common/rescaled_sum.cl"
 
@@ -50,239 +48,270 @@ PARAMS_SIZE(norm_params, 888);
 #define GROUPED 0
 #endif
 
+/* ---- scale and bias ---- */
+
+/* Scale and bias of a row: pointers to the buffers, or to the element for which
+ * a function is called. */
 #if RMS
-#define AFFINE __global const float *restrict scale,
+#define AFFINE_BUFFERS __global const float *restrict scale
+#define AFFINE_LIST scale
+struct affine {
+    __global const float *scale;
+};
 #else
-#define AFFINE                                                                 \
-    __global const float *restrict scale, __global const float *restrict bias,
+#define AFFINE_BUFFERS                                                         \
+    __global const float *restrict scale, __global const float *restrict bias
+#define AFFINE_LIST scale, bias
+struct affine {
+    __global const float *scale, *bias;
+};
 #endif
 
-/* If epsilon is at least this large, squares that underflow are negligible. */
-#define MIN_SAFE_EPSILON 0x1p-48f
-
-/* Returns epsilon, scaled down if rescales > 0 or up if rescales < 0. A
- * positive epsilon stays positive, so equal elements do not lead to 0 / 0. */
-static inline float epsilon_rescaled(float epsilon, int rescales)
+/* Moves the pointers from the start of the buffers to the row's elements. */
+INLINE void affine_to_row(struct affine *affine, ulong row,
+                          const struct norm_params *p)
 {
-    if (rescales == 0)
-        return epsilon;
-    if (rescales < 0)
-        return epsilon * SCALE_UP * SCALE_UP;
-    return epsilon > 0.0f ? fmax(epsilon * SCALE_DOWN * SCALE_DOWN, 0x1p-126f)
-                          : 0.0f;
+    long group = 0;
+#if GROUPED
+    group = (long)((index_t)row % (index_t)p->groups);
+#endif
+    affine->scale += (long)p->scale_offset + group * p->scale_group_stride;
+#if !RMS
+    affine->bias += (long)p->bias_offset + group * p->bias_group_stride;
+#endif
 }
 
-/* The result for a normalized value h, or a vector of results. */
-#if RMS
-#define AFFINE_RESULT(h, scale, bias) ((h) * (scale))
+/* Returns the channel of element j of a group. In group_norm, the axes of
+ * p->affine are the elements of a channel and the channels. */
+static inline index_t channel_of(index_t j, ulong extent, uint multiplier,
+                                 uint shift)
+{
+#if INDEX_64BIT
+    return j / extent;
 #else
-#define AFFINE_RESULT(h, scale, bias) fma(h, scale, bias)
+    return fast_divide(j, multiplier, shift);
 #endif
+}
 
-/* Values that normalize each element x of a rescaled row: layer_norm computes
- * (x * unit - mean) * factor * 2^n, and rms_norm computes x * factor * 2^n. */
-struct rescaled_row {
+/* Returns the element of scale or bias for element first + distance of a row
+ * with one axis. */
+INLINE float affine_at(__global const float *x, const long *steps, long first,
+                       long distance, const struct norm_params *p)
+{
+#if GROUPED
+    return x[(long)channel_of((index_t)(first + distance), p->affine.extent[0],
+                              p->affine.multiplier[0], p->affine.shift[0]) *
+             steps[1]];
+#elif ROW_ACCESS == ROW_ACCESS_STRIDED
+    return x[(first + distance) * steps[0]];
+#else
+    return (x + first)[distance];
+#endif
+}
+/* The same for the vector of elements from j on. A vector of group_norm belongs
+ * to one channel. */
+INLINE float4 affine_vector_at(__global const float *x, const long *steps,
+                               long j, const struct norm_params *p)
+{
+#if GROUPED
+    return (float4)(affine_at(x, steps, j, 0, p));
+#else
+    return vec4_load(x + j);
+#endif
+}
+
+/* Returns the result for h, the normalized element first + distance. */
+INLINE float result(float h, const struct affine *affine, long first,
+                    long distance, const struct norm_params *p)
+{
+    const float scale =
+        affine_at(affine->scale, p->scale_steps, first, distance, p);
+#if RMS
+    return h * scale;
+#else
+    return fma(h, scale,
+               affine_at(affine->bias, p->bias_steps, first, distance, p));
+#endif
+}
+/* Returns the results for the vector of elements from j on. */
+INLINE float4 vector_result(float4 h, const struct affine *affine, long j,
+                            const struct norm_params *p)
+{
+    const float4 scale = affine_vector_at(affine->scale, p->scale_steps, j, p);
+#if RMS
+    return h * scale;
+#else
+    return fma(h, scale, affine_vector_at(affine->bias, p->bias_steps, j, p));
+#endif
+}
+
+/* ---- rows with scaled elements ---- */
+
+/* If epsilon is at least this large, squares that underflow are negligible. */
+#define MIN_SAFE_EPSILON 0x1p-50f
+
+/* What normalizes the elements x of a row: h is (x * unit - mean) * factor in
+ * layer_norm, and x * factor * 2^n in rms_norm. */
+struct normalization {
     float unit, mean, factor;
     int n;
 };
 
-static inline float rescaled_result(const struct rescaled_row *row, float x,
-                                    float scale, float bias)
+/* Returns the normalization of a row whose elements are scaled by SCALE_DOWN if
+ * `rescales` is positive, and by SCALE_UP if it is negative. `mean` and
+ * `square`, the mean square of the differences from the mean, are those of the
+ * scaled elements. */
+static inline struct normalization normalization_of(int rescales, float mean,
+                                                    float square, float epsilon)
 {
-    float deviation = RMS ? x : x * row->unit - row->mean;
-    float h = multiply3_scaled(deviation, row->factor, 1.0f, row->n);
-    return AFFINE_RESULT(h, scale, bias);
+    struct normalization result;
+    result.unit = rescales > 0 ? SCALE_DOWN : rescales < 0 ? SCALE_UP : 1.0f;
+    result.mean = mean;
+    float scaled = epsilon * result.unit * result.unit;
+    /* A positive epsilon stays positive, so equal elements do not lead to
+     * 0 / 0. */
+    if (epsilon > 0.0f)
+        scaled = fmax(scaled, 0x1p-126f);
+    result.factor = 1.0f / sqrt(square + scaled);
+    result.n = RMS ? -SCALE_LOG2 * rescales : 0;
+    return result;
+}
+
+static inline float normalize(const struct normalization *by, float x)
+{
+    return RMS ? multiply3_scaled(x, by->factor, 1.0f, by->n)
+               : (x * by->unit - by->mean) * by->factor;
 }
 
 /* ---- rows that are kept in registers ---- */
 
-#define MAX_OR_SUM(a, b) (is_max ? fmax(a, b) : (a) + (b))
-INLINE float lanes_max_or_sum(float own, __local float *partials, uint lanes,
-                              uint step, bool is_max)
-    LANES_COMBINE_BODY(MAX_OR_SUM, shuffle_xor)
-
-#define ADD(k) sums += CAT(x, k);
-/* Elements past a row's end must stay 0, so no mean is subtracted from them. */
-#define MEAN_IF_IN_RANGE(k, c) (IN_RANGE(k, c) ? mean : 0.0f)
-#if ROW_ACCESS == ROW_ACCESS_VEC4
-#define CENTER(k) CAT(x, k) -= MEAN_IF_IN_RANGE(k, 0);
-#else
-#define CENTER(k)                                                              \
-    CAT(x, k) -= (float4)(MEAN_IF_IN_RANGE(k, 0), MEAN_IF_IN_RANGE(k, 1),      \
-                          MEAN_IF_IN_RANGE(k, 2), MEAN_IF_IN_RANGE(k, 3));
-#endif
-#define SQUARE(k) sums += CAT(x, k) * CAT(x, k);
-/* Scale and bias are contiguous except with ROW_ACCESS_STRIDED. In group_norm,
- * the axes of p.affine are the elements of a channel and the channels. */
-#if GROUPED
-#define DECLARE_GROUP                                                          \
-    long group = (long)((index_t)at.row % (index_t)p.groups);                  \
-    long scale_begin = (long)p.scale_offset + group * p.scale_group_stride;    \
-    long bias_begin = (long)p.bias_offset + group * p.bias_group_stride;
-#define SCALE_BEGIN scale_begin
-#define BIAS_BEGIN bias_begin
-#define CHANNEL(j)                                                             \
-    channel_of((index_t)(j), p.affine.extent[0], p.affine.multiplier[0],       \
-               p.affine.shift[0])
-#define SCALE(j) scale[scale_begin + CHANNEL(j) * p.scale_steps[1]]
-#define BIAS(j) bias[bias_begin + CHANNEL(j) * p.bias_steps[1]]
-static inline long channel_of(index_t j, ulong extent, uint multiplier,
-                              uint shift)
+/* Stores the result for element c of the lane's vector k. */
+INLINE void result_store(const struct row *row, uint k, uint c, float h,
+                         const struct affine *affine,
+                         const struct norm_params *p)
 {
-#if INDEX_64BIT
-    return (long)(j / extent);
+    if (row->exists && element_exists(row, k, c))
+        element_store(
+            row, k, c,
+            result(h, affine, lane_first(row), lane_distance(row, k, c), p));
+}
+/* Stores the results for the lane's vector k of normalized elements. */
+INLINE void results_store(const struct row *row, uint k, float4 h,
+                          const struct affine *affine,
+                          const struct norm_params *p)
+{
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+    const long j = element_index(row, k, 0);
+    if (row->exists && element_exists(row, k, 0))
+        vec4_store(row->out + j, vector_result(h, affine, j, p));
 #else
-    return (long)fast_divide(j, multiplier, shift);
+    result_store(row, k, 0, h.s0, affine, p);
+    result_store(row, k, 1, h.s1, affine, p);
+    result_store(row, k, 2, h.s2, affine, p);
+    result_store(row, k, 3, h.s3, affine, p);
 #endif
 }
-#else
-#define DECLARE_GROUP
-#define SCALE_BEGIN (long)p.scale_offset
-#define BIAS_BEGIN (long)p.bias_offset
-#if ROW_ACCESS == ROW_ACCESS_STRIDED
-#define SCALE(j) scale[p.scale_offset + (long)(j)*p.scale_steps[0]]
-#define BIAS(j) bias[p.bias_offset + (long)(j)*p.bias_steps[0]]
-#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define LANE_ELEMENT(x, offset, j)                                             \
-    (x + ((long)p.offset + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
-#define SCALE(j) LANE_ELEMENT(scale, scale_offset, j)
-#define BIAS(j) LANE_ELEMENT(bias, bias_offset, j)
-#else
-#define SCALE(j) scale[p.scale_offset + (j)]
-#define BIAS(j) bias[p.bias_offset + (j)]
-#endif
-#endif
-/* Four elements of scale or bias, from element j on. A vector of group_norm
- * belongs to one channel. */
-#if GROUPED
-#define AFFINE_VEC4(x, offset, ONE, j) (float4)(ONE(j))
-#else
-#define AFFINE_VEC4(x, offset, ONE, j) LOAD_VEC4(x, p.offset + (j))
-#endif
-#if RMS
-#define BIAS_SCALAR(j) 0.0f
-#define BIAS_VEC4(j) (float4)(0.0f)
-#define DECLARE_BIAS_OFFSET(walk, b, j)
-#define BIAS_AT(b) 0.0f
-#else
-#define BIAS_SCALAR(j) BIAS(j)
-#define BIAS_VEC4(j) AFFINE_VEC4(bias, bias_offset, BIAS, j)
-#define DECLARE_BIAS_OFFSET(walk, b, j)                                        \
-    long b = BIAS_BEGIN;                                                       \
-    walk(b, (index_t)(j), p.affine, p.affine_rank, p.bias_steps);
-#define BIAS_AT(b) bias[b]
-#endif
-#define RESULT_SCALAR(x, j)                                                    \
-    AFFINE_RESULT((x)*factor, SCALE(j), BIAS_SCALAR(j))
+
+/* Returns x - mean for the lane's vector k. Elements that are not in the row
+ * stay 0. */
+INLINE float4 vector_center(const struct row *row, uint k, float4 x, float mean)
+{
 #if ROW_ACCESS == ROW_ACCESS_VEC4
-#define RESULT_VEC4(x, j)                                                      \
-    AFFINE_RESULT((x)*factor, AFFINE_VEC4(scale, scale_offset, SCALE, j),      \
-                  BIAS_VEC4(j))
-#endif
-/* ELEMENT(j) and TARGET(j) are element j of the input and the output row. */
-#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-#define ELEMENT(j) in[begin + in_shift + group_row * count + (j)]
-#define TARGET(j) own[j]
+    return x - (element_exists(row, k, 0) ? mean : 0.0f);
 #else
-#define ELEMENT IN_AT
-#define TARGET OUT_AT
+    return x - (float4)(element_exists(row, k, 0) ? mean : 0.0f,
+                        element_exists(row, k, 1) ? mean : 0.0f,
+                        element_exists(row, k, 2) ? mean : 0.0f,
+                        element_exists(row, k, 3) ? mean : 0.0f);
 #endif
-/* Loops over the indices j of the row's elements that a work-item handles. */
-#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define FOR_EACH_OWN(j)                                                        \
-    _Pragma("unroll 1") for (int j = FIRST_ELEMENT; j < (int)count;            \
-                             j += 1 << LANES_LOG2) if (j >= 0)
-#else
-#define FOR_EACH_OWN(j)                                                        \
-    _Pragma("unroll 1") for (uint i_ = 0, j; i_ < 4 * VECTORS_PER_ITEM; ++i_)  \
-        if (j = ELEMENT_INDEX(i_ / 4, i_ % 4), IN_RANGE(i_ / 4, i_ % 4))
-#endif
+}
+
+/* Returns the sum of y = x * unit - mean over the lane's elements x, or of y^2
+ * if `squares` is true. The elements are read from memory again. */
+INLINE float lane_sum_scaled(const struct row *row, float unit, float mean,
+                             bool squares)
+{
+    float sum = 0.0f;
+    _Pragma("unroll 1") for (uint i = 0; i < 4 * VECTORS_PER_ITEM; ++i)
+    {
+        if (!element_exists(row, i / 4, i % 4))
+            continue;
+        const int j = element_index(row, i / 4, i % 4);
+        const float y = row->in[j * row->in_step] * unit - mean;
+        sum += squares ? y * y : y;
+    }
+    return sum;
+}
 
 #ifdef BUILD_norm_single_pass
 KERNEL void norm_single_pass(__global float *out, __global const float *in,
-                             AFFINE const struct norm_params p)
+                             AFFINE_BUFFERS, const struct norm_params p)
 {
-    __local float squares[GROUP_SIZE];
-#if !RMS
-    __local float means[GROUP_SIZE];
-#endif
+    __local float sums[GROUP_SIZE], squares[GROUP_SIZE];
     __local uint vote_word[1];
-    STAGE_DECLARE
-    struct lane_assignment at = LANE_ASSIGNMENT(0);
-    DECLARE_ROW
-    DECLARE_GROUP
-    uint count = ROW_COUNT;
-    STAGE_ROWS_IN
-    float4 sums = (float4)(0.0f);
-    LOAD_ROW
-#if !RMS
-    EACH(ADD)
-    float mean = lanes_sum(sum4(sums), means, at.lanes, 1) / (float)p.by.count;
-    sums = (float4)(0.0f);
-    EACH(CENTER)
-#endif
-    EACH(SQUARE)
-    float square = lanes_sum(sum4(sums), squares, at.lanes, 1);
-    float radicand = square / (float)p.by.count + p.epsilon;
-    float factor = 1.0f / sqrt(radicand);
-    EACH(STORE)
-    bool rescale = !isfinite(radicand) ||
-                   (p.epsilon < MIN_SAFE_EPSILON && square < MIN_EXACT_SUM);
-    bool any_rescale = rows_vote_any(inside && rescale, vote_word, at.lanes, 1);
-#if RMS
+    __local float4 staged[STAGED_VECTORS];
+    const struct lane_assignment at = row_assign(&p.by, 0);
+    const float count = (float)p.by.count;
+    struct row row = row_find(&at, in, p.in_steps[0], &p);
+    struct affine affine = {AFFINE_LIST};
+    row_add_output(&row, out, p.out_steps[0], &p);
+    affine_to_row(&affine, at.row, &p);
+    rows_stage_in(&row, staged, in, &p);
+    float4 x[VECTORS_PER_ITEM];
+    REPEAT(k, VECTORS_PER_ITEM)
+    x[k] = vector_load(&row, k, 0.0f);
     float mean = 0.0f;
-#endif
-    struct rescaled_row result = {1.0f, mean, factor, 0};
-    if (any_rescale) {
-        /* Second pass, with elements scaled by a power of two that keeps the
-         * largest square in range. Infinity and NaN still reach the results.
-         * Its stages reduce the magnitudes, the elements and the squares of
-         * their deviations; rms_norm has no second stage. The code of the
-         * stages exists once, because it rarely runs. */
-        struct rescaled_row rescaled = {1.0f, 0.0f, 0.0f, 0};
-        int unit_log2 = 0;
-        float total = 0.0f;
-#pragma unroll 1
-        for (uint stage = 0; stage < 3; stage += 1 + RMS) {
-            total = 0.0f;
-            if (inside)
-                FOR_EACH_OWN(j) {
-                    float y = ELEMENT(j) * rescaled.unit - rescaled.mean;
-                    total = stage == 0   ? fmax(total, fabs(y))
-                          : stage == 1 ? total + y
-                                       : total + y * y;
-                }
-            rows_barrier(at.lanes, 1);
-            total = lanes_max_or_sum(total, squares, at.lanes, 1, stage == 0);
-            if (stage == 0) {
-                int exponent = 0;
-                normalize_exponent(total, &exponent);
-                unit_log2 = clamp(-exponent, -126, 120);
-                rescaled.unit = power_of_two(unit_log2);
-            } else if (stage == 1) {
-                rescaled.mean = total / (float)p.by.count;
-            }
-        }
-        total /= (float)p.by.count;
-        float epsilon =
-            p.epsilon > 0.0f
-                ? fmax(p.epsilon * rescaled.unit * rescaled.unit, 0x1p-126f)
-                : 0.0f;
-        /* An epsilon that overflows makes a finite sum negligible. */
-        bool only_epsilon = epsilon == INFINITY && isfinite(total);
-        rescaled.factor =
-            1.0f / sqrt(only_epsilon ? p.epsilon : total + epsilon);
-        rescaled.n = (only_epsilon ? -unit_log2 : 0) + (RMS ? unit_log2 : 0);
-        if (rescale)
-            result = rescaled;
-        /* Without a barrier here, PoCL 3.1 loses `result`. */
-        rows_barrier(at.lanes, 1);
+    if (!RMS) {
+        float4 sum = (float4)(0.0f);
+        REPEAT(k, VECTORS_PER_ITEM)
+        sum += x[k];
+        mean = lanes_sum(sum4(sum), sums, at.lanes, 1) / count;
+        REPEAT(k, VECTORS_PER_ITEM)
+        x[k] = vector_center(&row, k, x[k], mean);
     }
-    if (inside && rescale)
-        FOR_EACH_OWN(j)
-            TARGET(j) =
-                rescaled_result(&result, ELEMENT(j), SCALE(j), BIAS_SCALAR(j));
-    STAGE_ROWS_OUT
+    float4 square4 = (float4)(0.0f);
+    REPEAT(k, VECTORS_PER_ITEM)
+    square4 += x[k] * x[k];
+    const float square = lanes_sum(sum4(square4), squares, at.lanes, 1);
+    const float radicand = square / count + p.epsilon;
+    const float factor = 1.0f / sqrt(radicand);
+    REPEAT(k, VECTORS_PER_ITEM)
+    results_store(&row, k, x[k] * factor, &affine, &p);
+
+    /* Squares that overflow need smaller elements, squares that underflow need
+     * larger ones. If the mean is large, differences do not underflow. */
+    int rescales = 0;
+    if (!isfinite(radicand))
+        rescales = 1;
+    else if (p.epsilon < MIN_SAFE_EPSILON && square < MIN_EXACT_SUM &&
+             fabs(mean) < 0x1p20f)
+        rescales = -1;
+    if (rows_vote_any(row.exists && rescales != 0, vote_word, at.lanes, 1)) {
+        /* A second pass, whose results replace those of the first. Infinity
+         * and NaN still reach them. */
+        struct normalization by =
+            normalization_of(rescales, 0.0f, 0.0f, p.epsilon);
+        if (!RMS)
+            by.mean = lanes_sum(lane_sum_scaled(&row, by.unit, 0.0f, false),
+                                sums, at.lanes, 1) /
+                      count;
+        const float scaled_square =
+            lanes_sum(lane_sum_scaled(&row, by.unit, by.mean, true), squares,
+                      at.lanes, 1);
+        by = normalization_of(rescales, by.mean, scaled_square / count,
+                              p.epsilon);
+        _Pragma("unroll 1") for (uint i = 0; i < 4 * VECTORS_PER_ITEM; ++i)
+        {
+            const uint k = i / 4, c = i % 4;
+            if (!row.exists || rescales == 0 || !element_exists(&row, k, c))
+                continue;
+            const int j = element_index(&row, k, c);
+            element_store(&row, k, c,
+                          result(normalize(&by, row.in[j * row.in_step]),
+                                 &affine, j, 0, &p));
+        }
+    }
+    rows_stage_out(staged, out, &p);
 }
 #endif
 
@@ -290,6 +319,43 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
 
 #if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_STRIDED ||       \
     ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+
+/* Offsets of an element from those of the row's first element. */
+struct offsets {
+    long in, out, scale, bias;
+};
+
+/* Returns the offsets of element j. `rolled` chooses ADD_OFFSET_ROLLED. */
+INLINE struct offsets element_offsets(index_t j, bool rolled,
+                                      const struct norm_params *p)
+{
+    struct offsets at = {0, 0, 0, 0};
+    if (rolled) {
+        ADD_OFFSET_ROLLED(at.in, j, p->reduced, p->reduced_rank, p->in_steps);
+        ADD_OFFSET_ROLLED(at.out, j, p->reduced, p->reduced_rank, p->out_steps);
+        ADD_OFFSET_ROLLED(at.scale, j, p->affine, p->affine_rank,
+                          p->scale_steps);
+        ADD_OFFSET_ROLLED(at.bias, j, p->affine, p->affine_rank, p->bias_steps);
+    } else {
+        ADD_OFFSET(at.in, j, p->reduced, p->reduced_rank, p->in_steps);
+        ADD_OFFSET(at.out, j, p->reduced, p->reduced_rank, p->out_steps);
+        ADD_OFFSET(at.scale, j, p->affine, p->affine_rank, p->scale_steps);
+        ADD_OFFSET(at.bias, j, p->affine, p->affine_rank, p->bias_steps);
+    }
+    return at;
+}
+
+/* Returns the result for the normalized element at `at`. */
+INLINE float result_at(float h, const struct affine *affine, struct offsets at)
+{
+#if RMS
+    return h * affine->scale[at.scale];
+#else
+    return fma(h, affine->scale[at.scale], affine->bias[at.bias]);
+#endif
+}
+
+/* ---- moments of splits ---- */
 
 /* Combines the moments of two sets of elements: x is the number of elements, y
  * the mean (0 in rms_norm), z the sum of squared differences from y, and w the
@@ -319,14 +385,15 @@ static inline float4 moments_combine_rescaled(float4 a, float4 b)
 }
 INLINE float4 lanes_combine(float4 own, __local float4 *partials, uint lanes,
                             uint step)
-    LANES_COMBINE_BODY(moments_combine, shuffle_xor4)
-INLINE float4 lanes_combine_rescaled(float4 own, __local float4 *partials,
-                                     uint lanes, uint step)
-    LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
+    LANES_COMBINE_BODY(moments_combine, shuffle_xor4) INLINE float4
+    lanes_combine_rescaled(float4 own, __local float4 *partials, uint lanes,
+                           uint step)
+        LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
-/* Returns the factor by which a second pass must scale a split's elements, or 1
- * if 2^35 splits with these moments can be combined precisely without it. */
-static inline float moments_wanted_scale(float4 a, float epsilon)
+    /* Returns the factor by which a second pass must scale a split's elements,
+     * or 1 if 2^35 splits with these moments can be combined precisely without
+     * it. */
+    static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
         return SCALE_DOWN;
@@ -354,18 +421,74 @@ static inline float4 moments_of_four(float4 x)
     return (float4)(4.0f, mean, sum4(d * d), 0.0f);
 }
 
-#define SIXTEEN(F)                                                             \
-    F(0), F(1), F(2), F(3), F(4), F(5), F(6), F(7), F(8), F(9), F(10), F(11),  \
-        F(12), F(13), F(14), F(15)
-
-/* The lane's element k iterations after element j, and true if this and the
- * following count - 1 elements of the lane are in the split. */
-#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define AHEAD(k) (in + (from + j))[(k)*lanes]
-#define ALL_IN_SPLIT(count) (j >= 0 && j + ((count)-1) * lanes < end)
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+/* Returns the moments of the lane's elements of a split. */
+INLINE float4 split_moments(const struct row *row, const struct split *split,
+                            const struct norm_params *p)
+{
+    const long next = 4 * split_lanes(row);
+    float4 own = (float4)(0.0f);
+    long j = split->first;
+    for (; j + 3 * next < split->end; j += 4 * next) {
+        float16 x =
+            (float16)(elements4_load(row, j), elements4_load(row, j + next),
+                      elements4_load(row, j + 2 * next),
+                      elements4_load(row, j + 3 * next));
+        own = moments_combine(own, moments_of(&x));
+    }
+    for (; j < split->end; j += next)
+        own = moments_combine(own, moments_of_four(elements4_load(row, j)));
+    return own;
+}
 #else
-#define AHEAD(k) in[from + (long)(j + (k)*at.lanes) * p.in_steps[0]]
+INLINE float4 split_moments(const struct row *row, const struct split *split,
+                            const struct norm_params *p)
+{
+    const long lanes = split_lanes(row), next = 16 * lanes;
+    float4 own = (float4)(0.0f);
+    for (long j = split->first; j < split->end; j += next) {
+        if (p->reduced_rank == 1 && j >= 0 && j + 15 * lanes < split->end) {
+            float16 x = (float16)(elements4_load(row, j),
+                                  elements4_load(row, j + 4 * lanes),
+                                  elements4_load(row, j + 8 * lanes),
+                                  elements4_load(row, j + 12 * lanes));
+            own = moments_combine(own, moments_of(&x));
+            continue;
+        }
+        const long end = min(j + next, split->end);
+        for (long i = j; i < end; i += lanes) {
+            if (i < 0)
+                continue;
+            long at = 0;
+            ADD_OFFSET(at, (index_t)i, p->reduced, p->reduced_rank,
+                       p->in_steps);
+            own = moments_combine(own, moments_of_one(row->in[at]));
+        }
+    }
+    return own;
+}
 #endif
+
+/* Returns the same for elements that are scaled by `unit`. The lanes can have
+ * other elements than in split_moments. */
+INLINE float4 split_moments_scaled(const struct row *row,
+                                   const struct split *split, float unit,
+                                   const struct norm_params *p)
+{
+    const long lane_elements = ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 : 1;
+    const long begin = split->first - (long)row->lane * lane_elements;
+    float4 own = (float4)(0.0f);
+    for (long j = begin + (long)row->lane; j < split->end;
+         j += split_lanes(row)) {
+        if (j < 0)
+            continue;
+        long at = 0;
+        ADD_OFFSET_ROLLED(at, (index_t)j, p->reduced, p->reduced_rank,
+                          p->in_steps);
+        own = moments_combine(own, moments_of_one(row->in[at] * unit));
+    }
+    return own;
+}
 
 #ifdef BUILD_norm_partial_pass
 KERNEL void norm_partial_pass(__global float4 *partials,
@@ -374,94 +497,114 @@ KERNEL void norm_partial_pass(__global float4 *partials,
 {
     __local float4 combined[GROUP_SIZE];
     __local uint vote_word[1];
-    struct lane_assignment at =
+    const struct lane_assignment at =
         lane_assign(p.by.lanes_log2, 0, p.by.splits, p.by.row_groups);
-    long from = (long)p.in_offset;
-    bool inside = at.row < p.by.rows;
-    if (inside)
-        ADD_OFFSET(from, (index_t)at.row, p.outer, p.outer_rank, p.in_strides);
-    DECLARE_INPUT_SHIFT
-    DECLARE_SPLIT
-    float4 own = (float4)(0.0f);
-#if ROW_ACCESS == ROW_ACCESS_VEC4
-    const long next = 4 * SPLIT_LANES;
-    for (; j + 3 * next < end; j += 4 * next) {
-        float4 a = LOAD_VEC4(in, from + j), b = LOAD_VEC4(in, from + j + next);
-        float4 c = LOAD_VEC4(in, from + j + 2 * next);
-        float4 d = LOAD_VEC4(in, from + j + 3 * next);
-        float16 x = (float16)(a, b, c, d);
-        own = moments_combine(own, moments_of(&x));
-    }
-    for (; j < end; j += next)
-        own = moments_combine(own, moments_of_four(LOAD_VEC4(in, from + j)));
-#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-    const long lanes = SPLIT_LANES;
-    for (; j < end; j += 16 * lanes) {
-        if (ALL_IN_SPLIT(16)) {
-            float16 x = (float16)(SIXTEEN(AHEAD));
-            own = moments_combine(own, moments_of(&x));
-        } else {
-            for (long k = 0; k < 16 && j + k * lanes < end; ++k)
-                if (j + k * lanes >= 0)
-                    own = moments_combine(own, moments_of_one(AHEAD(k)));
-        }
-    }
-#else
-    for (; p.reduced_rank == 1 && j + 15 * (long)at.lanes < end;
-         j += 16 * at.lanes) {
-        float16 x = (float16)(SIXTEEN(AHEAD));
-        own = moments_combine(own, moments_of(&x));
-    }
-    for (; j < end; j += at.lanes) {
-        long i = from;
-        ADD_OFFSET(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-        own = moments_combine(own, moments_of_one(in[i]));
-    }
-#endif
-    own = lanes_combine(own, combined, at.lanes, 1);
-    float step = own.x > 0.0f ? moments_wanted_scale(own, p.epsilon) : 1.0f;
-    if (UNLIKELY(group_vote_any(step != 1.0f, vote_word))) {
-        float4 rescaled = (float4)(0.0f);
-        if (step != 1.0f)
-            for (j = begin + (long)at.lane; j < end; j += SPLIT_LANES)
-                if (j >= 0) {
-                    long i = from;
-                    ADD_OFFSET_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank,
-                                      p.in_steps);
-                    rescaled =
-                        moments_combine(rescaled, moments_of_one(in[i] * step));
-                }
-        rescaled = lanes_combine(rescaled, combined, at.lanes, 1);
-        rescaled.w = step == SCALE_DOWN ? 1.0f : -1.0f;
-        own = step != 1.0f ? rescaled : own;
+    const struct row row = row_find(&at, in, p.in_steps[0], &p);
+    const struct split split = split_find(&row, at.split, &p.by);
+    float4 own =
+        lanes_combine(split_moments(&row, &split, &p), combined, at.lanes, 1);
+    const float unit =
+        own.x > 0.0f ? moments_wanted_scale(own, p.epsilon) : 1.0f;
+    if (UNLIKELY(group_vote_any(unit != 1.0f, vote_word))) {
+        float4 scaled = (float4)(0.0f);
+        if (unit != 1.0f)
+            scaled = split_moments_scaled(&row, &split, unit, &p);
+        scaled = lanes_combine(scaled, combined, at.lanes, 1);
+        scaled.w = unit == SCALE_DOWN ? 1.0f : -1.0f;
+        own = unit != 1.0f ? scaled : own;
     }
     if (own.x == 0.0f)
         own.w = -1.0f;
-    if (at.lane == 0 && inside)
+    if (at.lane == 0 && row.exists)
         partials[at.split * p.by.rows + at.row] = own;
 }
 #endif
 
-/* Number of elements from element j of a work-item to its next element. */
+/* ---- results of splits ---- */
+
 #if ROW_ACCESS == ROW_ACCESS_VEC4
-#define NEXT_ELEMENT(j) ((((j)-first) & 3) == 3 ? 4 * SPLIT_LANES - 3 : 1)
+/* Stores the results for the lane's elements of a split. */
+INLINE void split_results_store(const struct row *row,
+                                const struct split *split,
+                                const struct affine *affine, float mean,
+                                float factor, const struct norm_params *p)
+{
+    for (long j = split->first; j < split->end; j += 4 * split_lanes(row)) {
+        const float4 h = (elements4_load(row, j) - mean) * factor;
+        elements4_store(row, j, vector_result(h, affine, j, p));
+    }
+}
 #else
-#define NEXT_ELEMENT(j) SPLIT_LANES
+INLINE void split_results_store(const struct row *row,
+                                const struct split *split,
+                                const struct affine *affine, float mean,
+                                float factor, const struct norm_params *p)
+{
+    const long lanes = split_lanes(row), next = 8 * lanes;
+    const bool is_single_axis =
+        (GROUPED || p->affine_rank == 1) && p->reduced_rank == 1;
+    for (long j = split->first; j < split->end; j += next) {
+        if (is_single_axis && j >= 0 && j + 7 * lanes < split->end) {
+            __global const float *in = row->in + j * row->in_step;
+            __global float *out = row->out + j * row->out_step;
+            float y[8];
+            REPEAT(k, 8)
+            y[k] = result((in[k * lanes * row->in_step] - mean) * factor,
+                          affine, j, k * lanes, p);
+            REPEAT(k, 8)
+            out[k * lanes * row->out_step] = y[k];
+            continue;
+        }
+        const long end = min(j + next, split->end);
+        for (long i = j; i < end; i += lanes) {
+            if (i < 0)
+                continue;
+            const struct offsets at = element_offsets((index_t)i, false, p);
+            row->out[at.out] =
+                result_at((row->in[at.in] - mean) * factor, affine, at);
+        }
+    }
+}
 #endif
+
+/* Stores the same for elements that are scaled. */
+INLINE void split_results_store_scaled(const struct row *row,
+                                       const struct split *split,
+                                       const struct affine *affine,
+                                       const struct normalization *by,
+                                       const struct norm_params *p)
+{
+    for (long j = split->first; j < split->end;) {
+        if (j >= 0) {
+            const struct offsets at = element_offsets((index_t)j, true, p);
+            row->out[at.out] =
+                result_at(normalize(by, row->in[at.in]), affine, at);
+        }
+        /* The lane's next element follows in its vector, or is in the next
+         * vector. */
+        const bool in_vector =
+            ROW_ACCESS == ROW_ACCESS_VEC4 && ((j - split->first) & 3) != 3;
+        j += in_vector                       ? 1
+             : ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 * split_lanes(row) - 3
+                                             : split_lanes(row);
+    }
+}
 
 #ifdef BUILD_norm_final_pass
 KERNEL void norm_final_pass(__global float *out, __global const float *in,
-                            AFFINE __global const float4 *partials,
+                            AFFINE_BUFFERS, __global const float4 *partials,
                             const struct norm_params p)
 {
     __local float4 combined[GROUP_SIZE];
     __local uint vote_word[1];
-    struct lane_assignment at =
+    const struct lane_assignment at =
         lane_assign(p.by.lanes_log2, 0, p.by.splits, p.by.row_groups);
-    DECLARE_ROW
-    DECLARE_GROUP
+    struct row row = row_find(&at, in, p.in_steps[0], &p);
+    struct affine affine = {AFFINE_LIST};
+    row_add_output(&row, out, p.out_steps[0], &p);
+    affine_to_row(&affine, at.row, &p);
     float4 own = (float4)(0.0f);
-    if (inside)
+    if (row.exists)
         for (uint i = at.lane; i < p.by.splits; i += at.lanes) {
             float4 moments = partials[i * p.by.rows + at.row];
             /* own.w becomes the number of splits with rescaled elements. */
@@ -471,77 +614,20 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     own = lanes_combine(own, combined, at.lanes, 1);
     if (UNLIKELY(rows_vote_any(own.w > 0.0f, vote_word, at.lanes, 1))) {
         own = (float4)(0.0f, 0.0f, 0.0f, -1.0f);
-        if (inside)
+        if (row.exists)
             for (uint i = at.lane; i < p.by.splits; i += at.lanes)
                 own = moments_combine_rescaled(
                     own, partials[i * p.by.rows + at.row]);
         own = lanes_combine_rescaled(own, combined, at.lanes, 1);
     }
-    int rescales = p.by.count > 0 ? (int)own.w : 0;
-    float factor = 1.0f / sqrt(own.z / (float)p.by.count +
-                               epsilon_rescaled(p.epsilon, rescales));
-    DECLARE_SPLIT
-    long first = j;
-#if ROW_ACCESS == ROW_ACCESS_VEC4
-    for (; j < end; j += 4 * SPLIT_LANES)
-        VEC4_AT(out, to + j) = RESULT_VEC4(LOAD_VEC4(in, from + j) - own.y, j);
-#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define RESULT_AHEAD(k) RESULT_SCALAR(AHEAD(k) - own.y, j + (k)*lanes)
-#define RESULT_LOAD(k) float y##k = RESULT_AHEAD(k);
-#define RESULT_STORE(k) (out + (to + j))[(k)*lanes] = y##k;
-    const long lanes = SPLIT_LANES;
-    for (; j < end; j += 8 * lanes) {
-        if (ALL_IN_SPLIT(8)) {
-            EACH_8(RESULT_LOAD)
-            EACH_8(RESULT_STORE)
-        } else {
-            for (long k = 0; k < 8 && j + k * lanes < end; ++k)
-                if (j + k * lanes >= 0)
-                    (out + (to + j))[k * lanes] = RESULT_AHEAD(k);
-        }
-    }
-#else
-#define VEC4_AHEAD(k)                                                          \
-    (float4)(AHEAD(k), AHEAD((k) + 1), AHEAD((k) + 2), AHEAD((k) + 3))
-#define STORE_AHEAD(x, k)                                                      \
-    out[to + (long)(j + (k)*at.lanes) * p.out_steps[0]] =                      \
-        RESULT_SCALAR(x, j + (k)*at.lanes);
-    bool is_single_axis =
-        (GROUPED || p.affine_rank == 1) && p.reduced_rank == 1;
-    for (; is_single_axis && j + 7 * (long)at.lanes < end; j += 8 * at.lanes) {
-        float4 a = VEC4_AHEAD(0) - own.y, b = VEC4_AHEAD(4) - own.y;
-        STORE_AHEAD(a.s0, 0) STORE_AHEAD(a.s1, 1)
-        STORE_AHEAD(a.s2, 2) STORE_AHEAD(a.s3, 3)
-        STORE_AHEAD(b.s0, 4) STORE_AHEAD(b.s1, 5)
-        STORE_AHEAD(b.s2, 6) STORE_AHEAD(b.s3, 7)
-    }
-    for (; j < end; j += at.lanes) {
-        long i = from, o = to, s = SCALE_BEGIN;
-        ADD_OFFSET(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-        ADD_OFFSET(o, (index_t)j, p.reduced, p.reduced_rank, p.out_steps);
-        ADD_OFFSET(s, (index_t)j, p.affine, p.affine_rank, p.scale_steps);
-        DECLARE_BIAS_OFFSET(ADD_OFFSET, b, j)
-        out[o] = AFFINE_RESULT((in[i] - own.y) * factor, scale[s], BIAS_AT(b));
-    }
-#endif
+    const int rescales = p.by.count > 0 ? (int)own.w : 0;
+    const struct normalization by =
+        normalization_of(rescales, own.y, own.z / (float)p.by.count, p.epsilon);
+    const struct split split = split_find(&row, at.split, &p.by);
     if (rescales == 0)
-        return;
-    /* The elements were scaled. Computes all results again. */
-    struct rescaled_row row_values = {rescales > 0 ? SCALE_DOWN : SCALE_UP,
-                                      own.y, factor,
-                                      RMS ? -SCALE_LOG2 * rescales : 0};
-    for (j = first; j < end; j += NEXT_ELEMENT(j)) {
-        if (j < 0)
-            continue;
-        long i = from, o = to, s = SCALE_BEGIN;
-        ADD_OFFSET_ROLLED(i, (index_t)j, p.reduced, p.reduced_rank, p.in_steps);
-        ADD_OFFSET_ROLLED(o, (index_t)j, p.reduced, p.reduced_rank,
-                          p.out_steps);
-        ADD_OFFSET_ROLLED(s, (index_t)j, p.affine, p.affine_rank,
-                          p.scale_steps);
-        DECLARE_BIAS_OFFSET(ADD_OFFSET_ROLLED, b, j)
-        out[o] = rescaled_result(&row_values, in[i], scale[s], BIAS_AT(b));
-    }
+        split_results_store(&row, &split, &affine, by.mean, by.factor, &p);
+    else
+        split_results_store_scaled(&row, &split, &affine, &by, &p);
 }
 #endif
 #endif

@@ -21,9 +21,7 @@ struct softmax_params {
 PARAMS_SIZE(softmax_params, 360);
 
 #ifdef __OPENCL_C_VERSION__
-#define IN_STEP p.in_stride
-#define OUT_STEP p.out_stride
-#define IDENTITY -INFINITY
+#define ROW_PARAMS struct softmax_params
 #include "common/row_access.cl"
 
 #define SOFTMAX 1
@@ -37,114 +35,183 @@ PARAMS_SIZE(softmax_params, 360);
 /* The integer type of the class labels. */
 #define LABEL int
 #endif
-
-#if FORM == LOSS || FORM == GRADIENT
-#define LABELS __global const LABEL *labels,
-#define DECLARE_LABEL                                                          \
-    long label =                                                               \
-        inside ? (long)labels[p.label_offset + (long)at.row * p.label_stride]  \
-               : -1;                                                           \
-    bool valid = (ulong)label < p.by.count;
+#define HAS_LABELS (FORM == LOSS || FORM == GRADIENT)
+#if HAS_LABELS
+#define LABEL_BUFFER __global const LABEL *labels,
 #else
-#define LABELS
-#define DECLARE_LABEL
+#define LABEL_BUFFER
 #endif
 
-/* Declares log_sum for log_softmax, else the factor of a row's results. */
-#if FORM == LOG_SOFTMAX
-#define DECLARE_FACTOR(sum) row_value_t log_sum = log(sum);
-#elif LARGE_LOSS_SCALE
-#define DECLARE_FACTOR(sum) row_value_t factor = p.scale / (sum);
-#else
-#define DECLARE_FACTOR(sum) row_value_t factor = 1.0f / (sum);
-#endif
-/* TERM(EXP(x)) is e^(x - largest), which is summed over the row. EXP(x) is the
- * same value, or its fourth root if the loss scale is large: the scale can lift
- * a result into the normal range even if e^(x - largest) and its square root
- * are subnormal. */
-#if LARGE_LOSS_SCALE
-#define EXP(x) exp(0.25f * ((x) - largest))
-#define TERM(e) ((e) * (e) * ((e) * (e)))
-#else
-#define EXP(x) exp((x) - largest)
-#define TERM(e) (e)
-#endif
-/* The result for element j. x is the value of the element, and e is EXP(x). */
-#if FORM == LOG_SOFTMAX
-#define RESULT(x, e, j) ((x - largest) - log_sum)
-#elif FORM == GRADIENT && !LARGE_LOSS_SCALE
-#define RESULT(x, e, j)                                                        \
-    (valid ? p.scale * (e * factor - ((long)(j) == label ? 1.0f : 0.0f)) : NAN)
-#elif FORM == GRADIENT
-#define RESULT(x, e, j)                                                        \
-    (valid ? gradient(e, factor, (long)(j) == label ? p.scale : 0.0f) : NAN)
-static inline float gradient(float e, float factor, float label_term)
-{
-    return e * factor * e * e * e - label_term;
-}
-#else
-#define RESULT(x, e, j) ((e)*factor)
-#endif
-/* 1 if EXP(x) replaces x in its register, so that it is computed once. */
-#define STORES_EXP                                                             \
-    (FORM != LOG_SOFTMAX && FORM != LOSS && VECTORS_PER_ITEM <= 16)
-#if STORES_EXP
-#define RESULT_SCALAR(x, j) RESULT(x, x, j)
-#else
-#define RESULT_SCALAR(x, j) RESULT(x, EXP(x), j)
-#endif
+/* ---- values of a row ---- */
+
+/* One value for a row, or four values for four rows. */
 #if ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
-#define RESULT_VEC4(x, j) RESULT_SCALAR(x, j)
+typedef float4 row_value_t;
+#define ROW_VALUE_SHUFFLE shuffle_xor4
+#define VEC4_MAX(x) (x)
+#define VEC4_SUM(x) (x)
 #else
-#define RESULT_VEC4(x, j) VEC4_OF(RESULT_SCALAR, x, j)
+typedef float row_value_t;
+#define ROW_VALUE_SHUFFLE shuffle_xor
+#define VEC4_MAX(x) max4(x)
+#define VEC4_SUM(x) sum4(x)
+#endif
+INLINE row_value_t row_max(row_value_t own, __local row_value_t *partials,
+                           uint lanes, uint step)
+    LANES_COMBINE_BODY(fmax, ROW_VALUE_SHUFFLE) INLINE row_value_t
+    row_sum(row_value_t own, __local row_value_t *partials, uint lanes,
+            uint step) LANES_COMBINE_BODY(VALUE_ADD, ROW_VALUE_SHUFFLE)
+
+    /* What the results of a row depend on. */
+    struct row_values {
+    row_value_t largest; /* the largest element */
+    /* The logarithm of the sum of e^(x - largest) for log_softmax, otherwise
+     * the factor of e^(x - largest). */
+    row_value_t log_sum_or_factor;
+    long label;          /* the index of the row's class */
+    bool is_label_valid; /* false: all results are NaN */
+};
+
+static inline row_value_t log_sum_or_factor(row_value_t sum, float scale)
+{
+    return FORM == LOG_SOFTMAX ? log(sum)
+                               : (LARGE_LOSS_SCALE ? scale : 1.0f) / sum;
+}
+
+#if HAS_LABELS
+INLINE void row_values_add_label(struct row_values *values,
+                                 const struct row *row,
+                                 __global const LABEL *labels,
+                                 const struct softmax_params *p)
+{
+    values->label = -1;
+    if (row->exists)
+        values->label = (long)
+            labels[(long)p->label_offset + (long)row->index * p->label_stride];
+    values->is_label_valid = (ulong)values->label < p->by.count;
+}
+#endif
+
+/* The function exps returns e^(x - largest), or its fourth root if the loss
+ * scale is large: the scale can lift a result into the normal range even if
+ * e^(x - largest) and its square root are subnormal. */
+INLINE float4 exponents(float4 x, row_value_t largest)
+{
+    return LARGE_LOSS_SCALE ? 0.25f * (x - largest) : x - largest;
+}
+INLINE float4 exps(float4 x, row_value_t largest)
+{
+    return exp(exponents(x, largest));
+}
+/* Returns e^(x - largest) for a result `e` of the function exps. */
+INLINE float4 terms_of(float4 e)
+{
+    return LARGE_LOSS_SCALE ? e * e * (e * e) : e;
+}
+
+/* Returns the results for the elements x with the indices j, j + step, ... The
+ * argument `e` is the result of exps for x. */
+INLINE float4 results(float4 x, float4 e, long j, long step,
+                      const struct row_values *values,
+                      const struct softmax_params *p)
+{
+#if FORM == LOG_SOFTMAX
+    return x - values->largest - values->log_sum_or_factor;
+#elif FORM == GRADIENT
+    const float at_label = LARGE_LOSS_SCALE ? p->scale : 1.0f;
+    const float4 subtracted =
+        (float4)(j == values->label ? at_label : 0.0f,
+                 j + step == values->label ? at_label : 0.0f,
+                 j + 2 * step == values->label ? at_label : 0.0f,
+                 j + 3 * step == values->label ? at_label : 0.0f);
+    const float4 y =
+        LARGE_LOSS_SCALE
+            ? e * values->log_sum_or_factor * e * e * e - subtracted
+            : p->scale * (e * values->log_sum_or_factor - subtracted);
+    return values->is_label_valid ? y : (float4)(NAN);
+#else
+    return e * values->log_sum_or_factor;
+#endif
+}
+
+#if FORM == LOSS
+/* Stores the loss of a row. The sum is that of e^(x - largest). */
+INLINE void loss_store(const struct row *row, const struct row_values *values,
+                       float sum)
+{
+    if (row->lane == 0 && row->exists)
+        *row->out = values->is_label_valid
+                        ? log(sum) - (row->in[values->label * row->in_step] -
+                                      values->largest)
+                        : NAN;
+}
 #endif
 
 /* ---- rows that are kept in registers ---- */
 
-#define UPDATE_MAX(k) highest = fmax(highest, CAT(x, k));
-#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-#define ADD_ONE(x, k, c)                                                       \
-    if (IN_LANE(k, c)) {                                                       \
-        float e = EXP(x.s##c);                                                 \
-        terms.s##c += TERM(e);                                                 \
-        x.s##c = STORES_EXP ? e : x.s##c;                                      \
-    }
-#define ADD(k)                                                                 \
-    ADD_ONE(CAT(x, k), k, 0) ADD_ONE(CAT(x, k), k, 1)                          \
-    ADD_ONE(CAT(x, k), k, 2) ADD_ONE(CAT(x, k), k, 3)
-#elif STORES_EXP
-#define ADD(k)                                                                 \
-    CAT(x, k) = EXP(CAT(x, k));                                                \
-    terms += TERM(CAT(x, k));
-#else
-#define ADD(k) terms += exp(CAT(x, k) - largest);
-#endif
-
 #ifdef BUILD_softmax_single_pass
+/* Returns exps for the lane's vector k. Elements that no lane has, which is
+ * known when compiling, are 0. */
+INLINE float4 vector_exps(float4 x, uint k, row_value_t largest)
+{
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+    x = exponents(x, largest);
+    return (float4)(IN_LANE(k, 0) ? exp(x.s0) : 0.0f,
+                    IN_LANE(k, 1) ? exp(x.s1) : 0.0f,
+                    IN_LANE(k, 2) ? exp(x.s2) : 0.0f,
+                    IN_LANE(k, 3) ? exp(x.s3) : 0.0f);
+#else
+    return exps(x, largest);
+#endif
+}
+
+/* 1 if the results of exps replace the elements in the registers. Otherwise
+ * they are computed again. */
+#define KEEPS_EXPS                                                             \
+    (FORM != LOG_SOFTMAX && FORM != LOSS && VECTORS_PER_ITEM <= 16)
+
 KERNEL void softmax_single_pass(__global float *out, __global const float *in,
-                                LABELS const struct softmax_params p)
+                                LABEL_BUFFER const struct softmax_params p)
 {
     __local row_value_t maxima[GROUP_SIZE], sums[GROUP_SIZE];
-    STAGE_DECLARE
-    struct lane_assignment at = LANE_ASSIGNMENT(p.by.lanes_interleaved);
-    DECLARE_ROW
-    uint count = ROW_COUNT;
-    STAGE_ROWS_IN
-    LOAD_ROW
-    float4 highest = x0, terms = (float4)(0.0f);
-    EACH(UPDATE_MAX)
-    row_value_t largest = ROW_MAX(highest, maxima);
-    EACH(ADD)
-    row_value_t sum = ROW_SUM(terms, sums);
-    DECLARE_LABEL
+    __local float4 staged[STAGED_VECTORS];
+    const struct lane_assignment at = row_assign(&p.by, p.by.lanes_interleaved);
+    struct row row = row_find(&at, in, p.in_stride, &p);
+    row_add_output(&row, out, p.out_stride, &p);
+    rows_stage_in(&row, staged, in, &p);
+    float4 x[VECTORS_PER_ITEM];
+    REPEAT(k, VECTORS_PER_ITEM)
+    x[k] = vector_load(&row, k, -INFINITY);
+    float4 highest = x[0];
+    REPEAT(k, VECTORS_PER_ITEM)
+    highest = fmax(highest, x[k]);
+    struct row_values values;
+    values.largest = row_max(VEC4_MAX(highest), maxima, at.lanes, at.step);
+    float4 terms = (float4)(0.0f);
+    REPEAT(k, VECTORS_PER_ITEM)
+    {
+        const float4 e = vector_exps(x[k], k, values.largest);
+        terms += terms_of(e);
+        if (KEEPS_EXPS)
+            x[k] = e;
+    }
+    const row_value_t sum = row_sum(VEC4_SUM(terms), sums, at.lanes, at.step);
+#if HAS_LABELS
+    row_values_add_label(&values, &row, labels, &p);
+#endif
 #if FORM == LOSS
-    if (at.lane == 0 && inside)
-        out[to] =
-            valid ? log(sum) - (in[from + label * IN_STEP] - largest) : NAN;
+    loss_store(&row, &values, sum);
 #else
-    DECLARE_FACTOR(sum)
-    EACH(STORE)
-    STAGE_ROWS_OUT
+    values.log_sum_or_factor = log_sum_or_factor(sum, p.scale);
+    REPEAT(k, VECTORS_PER_ITEM)
+    {
+        const float4 e = KEEPS_EXPS ? x[k] : exps(x[k], values.largest);
+        const long step = lane_distance(&row, k, 1) - lane_distance(&row, k, 0);
+        vector_store(
+            &row, k,
+            results(x[k], e, element_index(&row, k, 0), step, &values, &p));
+    }
+    rows_stage_out(staged, out, &p);
 #endif
 }
 #endif
@@ -168,46 +235,32 @@ INLINE float2 lanes_combine(float2 own, __local float2 *partials, uint lanes,
                             uint step)
     LANES_COMBINE_BODY(softmax_combine, shuffle_xor2)
 
-/* LOAD4 and STORE4 access four elements of the row that are DISTANCE apart. */
-#if ROW_ACCESS == ROW_ACCESS_VEC4
-#define DISTANCE 1
-#define LOAD4(j) LOAD_VEC4(in, from + (j))
-#define STORE4(x, j) VEC4_AT(out, to + (j)) = VEC4_OF(SPLIT_RESULT, x, j);
-#else
-#define DISTANCE SPLIT_LANES
-#define LOAD4(j)                                                               \
-    (float4)(IN_AT(j), IN_AT((j) + DISTANCE), IN_AT((j) + 2 * DISTANCE),       \
-             IN_AT((j) + 3 * DISTANCE))
-#define STORE4(x, j)                                                           \
-    OUT_AT(j) = SPLIT_RESULT(x.s0, j);                                         \
-    OUT_AT((j) + DISTANCE) = SPLIT_RESULT(x.s1, (j) + DISTANCE);               \
-    OUT_AT((j) + 2 * DISTANCE) = SPLIT_RESULT(x.s2, (j) + 2 * DISTANCE);       \
-    OUT_AT((j) + 3 * DISTANCE) = SPLIT_RESULT(x.s3, (j) + 3 * DISTANCE);
-#endif
-#define IN_SPLIT(j) ((j) >= 0 && (j) < end)
-#define LOAD_IF(j) (IN_SPLIT(j) ? IN_AT(j) : -INFINITY)
-#define LOAD4_IF(j)                                                            \
-    (float4)(LOAD_IF(j), LOAD_IF((j) + DISTANCE), LOAD_IF((j) + 2 * DISTANCE), \
-             LOAD_IF((j) + 3 * DISTANCE))
-#define STORE_IF(x, j)                                                         \
-    if (IN_SPLIT(j))                                                           \
-        OUT_AT(j) = SPLIT_RESULT(x, j);
-#define STORE4_IF(x, j)                                                        \
-    STORE_IF(x.s0, j) STORE_IF(x.s1, (j) + DISTANCE)                           \
-    STORE_IF(x.s2, (j) + 2 * DISTANCE) STORE_IF(x.s3, (j) + 3 * DISTANCE)
-#define SPLIT_RESULT(x, j) RESULT(x, EXP(x), j)
+    /* A lane's sixteen elements from j on, as four vectors that are `next`
+     * elements apart. */
+    struct elements16 {
+    float4 a, b, c, d;
+    bool is_complete; /* false if some elements are not in the split */
+};
 
-/* Loads a work-item's next sixteen elements, from j on, as vectors a to d. */
-#define LOAD_16                                                                \
-    float4 a, b, c, d;                                                         \
-    bool is_complete = j >= 0 && j + 3 * next + 3 * DISTANCE < end;            \
-    if (is_complete) {                                                         \
-        a = LOAD4(j), b = LOAD4(j + next);                                     \
-        c = LOAD4(j + 2 * next), d = LOAD4(j + 3 * next);                      \
-    } else {                                                                   \
-        a = LOAD4_IF(j), b = LOAD4_IF(j + next);                               \
-        c = LOAD4_IF(j + 2 * next), d = LOAD4_IF(j + 3 * next);                \
+/* Elements that are not in the split are -infinity. */
+INLINE struct elements16 elements16_load(const struct row *row, long j,
+                                         long next, long end)
+{
+    struct elements16 x;
+    x.is_complete = j >= 0 && j + 3 * next + 3 * SPLIT_DISTANCE(row) < end;
+    if (x.is_complete) {
+        x.a = elements4_load(row, j);
+        x.b = elements4_load(row, j + next);
+        x.c = elements4_load(row, j + 2 * next);
+        x.d = elements4_load(row, j + 3 * next);
+    } else {
+        x.a = elements4_load_if(row, j, end, -INFINITY);
+        x.b = elements4_load_if(row, j + next, end, -INFINITY);
+        x.c = elements4_load_if(row, j + 2 * next, end, -INFINITY);
+        x.d = elements4_load_if(row, j + 3 * next, end, -INFINITY);
     }
+    return x;
+}
 
 #ifdef BUILD_softmax_partial_pass
 KERNEL void softmax_partial_pass(__global float2 *partials,
@@ -215,19 +268,16 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
                                  const struct softmax_params p)
 {
     __local float2 combined[GROUP_SIZE];
-    struct lane_assignment at = lane_assign(
+    const struct lane_assignment at = lane_assign(
         p.by.lanes_log2, p.by.lanes_interleaved, p.by.splits, p.by.row_groups);
-    long from = (long)p.in_offset;
-    bool inside = at.row < p.by.rows;
-    if (inside)
-        ADD_OFFSET(from, (index_t)at.row, p.outer, p.outer_rank, p.in_strides);
-    DECLARE_INPUT_SHIFT
-    DECLARE_SPLIT
-    const long next = 4 * SPLIT_LANES;
+    const struct row row = row_find(&at, in, p.in_stride, &p);
+    const struct split split = split_find(&row, at.split, &p.by);
+    const long next = 4 * split_lanes(&row);
     float2 own = (float2)(-INFINITY, 0.0f);
-    for (; j < end; j += 4 * next) {
-        LOAD_16
-        float16 x = (float16)(a, b, c, d);
+    for (long j = split.first; j < split.end; j += 4 * next) {
+        const struct elements16 vectors =
+            elements16_load(&row, j, next, split.end);
+        const float16 x = (float16)(vectors.a, vectors.b, vectors.c, vectors.d);
         float highest = max16(&x);
         if (highest > own.x) {
             own.y *= exp(own.x - highest);
@@ -239,44 +289,57 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
         own.y += sum16_exp(&x, shift);
     }
     own = lanes_combine(own, combined, at.lanes, at.step);
-    if (at.lane == 0 && inside)
+    if (at.lane == 0 && row.exists)
         partials[at.split * p.by.rows + at.row] = own;
 }
 #endif
 
 #ifdef BUILD_softmax_final_pass
+/* Stores the results for the four elements j, j + SPLIT_DISTANCE, ... */
+INLINE void results4_store(const struct row *row, long j, float4 x, bool all,
+                           long end, const struct row_values *values,
+                           const struct softmax_params *p)
+{
+    const float4 y =
+        results(x, exps(x, values->largest), j, SPLIT_DISTANCE(row), values, p);
+    if (all)
+        elements4_store(row, j, y);
+    else
+        elements4_store_if(row, j, end, y);
+}
+
 KERNEL void softmax_final_pass(__global float *out, __global const float *in,
-                               LABELS __global const float2 *partials,
+                               LABEL_BUFFER __global const float2 *partials,
                                const struct softmax_params p)
 {
     __local float2 combined[GROUP_SIZE];
-    struct lane_assignment at = lane_assign(
+    const struct lane_assignment at = lane_assign(
         p.by.lanes_log2, p.by.lanes_interleaved, p.by.splits, p.by.row_groups);
-    DECLARE_ROW
+    struct row row = row_find(&at, in, p.in_stride, &p);
+    row_add_output(&row, out, p.out_stride, &p);
     float2 own = (float2)(-INFINITY, 0.0f);
-    if (inside)
+    if (row.exists)
         for (uint i = at.lane; i < p.by.splits; i += at.lanes)
             own = softmax_combine(own, partials[i * p.by.rows + at.row]);
     own = lanes_combine(own, combined, at.lanes, at.step);
-    float largest = own.x;
-    DECLARE_LABEL
+    struct row_values values;
+    values.largest = own.x;
+#if HAS_LABELS
+    row_values_add_label(&values, &row, labels, &p);
+#endif
 #if FORM == LOSS
-    if (at.lane == 0 && inside)
-        out[to] =
-            valid ? log(own.y) - (in[from + label * IN_STEP] - largest) : NAN;
+    loss_store(&row, &values, own.y);
 #else
-    DECLARE_FACTOR(own.y)
-    DECLARE_SPLIT
-    const long next = 4 * SPLIT_LANES;
-    for (; j < end; j += 4 * next) {
-        LOAD_16
-        if (is_complete) {
-            STORE4(a, j) STORE4(b, j + next)
-            STORE4(c, j + 2 * next) STORE4(d, j + 3 * next)
-        } else {
-            STORE4_IF(a, j) STORE4_IF(b, j + next)
-            STORE4_IF(c, j + 2 * next) STORE4_IF(d, j + 3 * next)
-        }
+    values.log_sum_or_factor = log_sum_or_factor(own.y, p.scale);
+    const struct split split = split_find(&row, at.split, &p.by);
+    const long next = 4 * split_lanes(&row);
+    for (long j = split.first; j < split.end; j += 4 * next) {
+        const struct elements16 x = elements16_load(&row, j, next, split.end);
+        const bool all = x.is_complete;
+        results4_store(&row, j, x.a, all, split.end, &values, &p);
+        results4_store(&row, j + next, x.b, all, split.end, &values, &p);
+        results4_store(&row, j + 2 * next, x.c, all, split.end, &values, &p);
+        results4_store(&row, j + 3 * next, x.d, all, split.end, &values, &p);
     }
 #endif
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Access to rows whose elements are needed twice, for softmax.cl and norm.cl.
- * The lanes of a row are work-items of one work-group (lane_reduce.cl). They
- * read the row once and keep it in registers. Each lane has VECTORS_PER_ITEM
- * vectors of four elements, the variables x0, x1, ...
+/* Access to the rows of softmax.cl and norm.cl. The lanes of a row are the
+ * work-items of a work-group that work on it (lane_reduce.cl).
  *
- * The including file defines these macros: IN_STEP and OUT_STEP are the strides
- * of the input and the output along a row. IDENTITY is the value of a missing
- * element. RESULT_SCALAR(x, j) is the result for element j, whose value is x.
- * RESULT_VEC4(x, j) is a vector of four results. With ROW_ACCESS_VEC4_COLUMNS,
- * these are for element j of four rows. Otherwise, they are for four elements
- * of one row, from element j on. */
+ * Kernels for short rows read each row once and keep it in registers: a lane
+ * has VECTORS_PER_ITEM vectors of four elements. Kernels for long rows divide
+ * each row into splits and read it twice.
+ *
+ * The including file defines ROW_PARAMS as the type of the parameters, with the
+ * members by, in_offset, in_strides, out_offset, out_strides, outer and
+ * outer_rank. */
 #ifndef TANDEM_ROW_ACCESS_CL
 #define TANDEM_ROW_ACCESS_CL
 
@@ -43,276 +42,427 @@
 #define LANES_LOG2 0
 #endif
 
-/* EACH(F) expands to F(0) F(1) ... F(VECTORS_PER_ITEM - 1). */
-#define EACH_1(F) F(0)
-#define EACH_2(F) EACH_1(F) F(1)
-#define EACH_3(F) EACH_2(F) F(2)
-#define EACH_4(F) EACH_3(F) F(3)
-#define EACH_5(F) EACH_4(F) F(4)
-#define EACH_6(F) EACH_5(F) F(5)
-#define EACH_7(F) EACH_6(F) F(6)
-#define EACH_8(F) EACH_7(F) F(7)
-#define EACH_9(F) EACH_8(F) F(8)
-#define EACH_10(F) EACH_9(F) F(9)
-#define EACH_11(F) EACH_10(F) F(10)
-#define EACH_12(F) EACH_11(F) F(11)
-#define EACH_13(F) EACH_12(F) F(12)
-#define EACH_14(F) EACH_13(F) F(13)
-#define EACH_15(F) EACH_14(F) F(14)
-#define EACH_16(F) EACH_15(F) F(15)
-#define EACH_32(F)                                                             \
-    EACH_16(F) F(16) F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25)     \
-    F(26) F(27) F(28) F(29) F(30) F(31)
-#define EACH(F) CAT(EACH_, VECTORS_PER_ITEM)(F)
+/* The row of a work-item, and its lane in this row. */
+struct row {
+    __global const float *in; /* element 0 in the input */
+    __global float *out;      /* element 0 in the output, or NULL */
+    long in_step, out_step;   /* distances between neighbouring elements */
+    ulong index;              /* number of the row */
+    uint count;               /* number of elements, if the row is short */
+    uint lanes, lane;
+    /* For ROW_ACCESS_SECTOR_ALIGNED, the number of elements from a sector
+     * boundary to element 0, otherwise 0. The first lane begins at this
+     * boundary. */
+    uint shift;
+    /* False if the work-item is beyond the last row. It then reads the last
+     * row, and stores nothing. */
+    bool exists;
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+    __local float *staged; /* element 0 in local memory */
+#endif
+};
 
-/* Assigns a row to a work-item. Neighbouring work-items work on the same row
- * unless the parameter lanes_interleaved is true. */
+/* ---- finding the row ---- */
+
+/* Assigns a short row to a work-item. Neighbouring work-items work on the same
+ * row unless `interleaved` is true. */
+INLINE struct lane_assignment row_assign(const struct row_mapping *by,
+                                         uint interleaved)
+{
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY ||                                   \
     ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define LANE_ASSIGNMENT(interleaved) lane_assign(LANES_LOG2, 0, 1, 0)
+    return lane_assign(LANES_LOG2, 0, 1, 0);
+#elif ROW_ACCESS == ROW_ACCESS_VEC4
+    return lane_assign(by->lanes_log2, 0, 1, 0);
 #else
-#define LANE_ASSIGNMENT(interleaved)                                           \
-    lane_assign(p.by.lanes_log2,                                               \
-                ROW_ACCESS == ROW_ACCESS_VEC4 ? 0 : (interleaved), 1, 0)
+    return lane_assign(by->lanes_log2, interleaved, 1, 0);
 #endif
+}
 
-/* ROW_COUNT is the length of a row. DECLARE_ROW declares the offsets of the
- * work-item's row in the input and the output. Work-items beyond the last row
- * read the last row. */
+/* Returns the row without its output. `step` is the distance of its elements in
+ * the input. */
+INLINE struct row row_find(const struct lane_assignment *at,
+                           __global const float *in, long step,
+                           const ROW_PARAMS *p)
+{
+    struct row row;
+    row.exists = at->row < p->by.rows;
+    row.index = row.exists ? at->row : max(p->by.rows, (ulong)1) - 1;
+    row.lanes = at->lanes;
+    row.lane = at->lane;
+    row.out = 0;
+    row.shift = 0;
+    long from = (long)p->in_offset;
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-#define ROW_COUNT ROW_ELEMENTS
-#define DECLARE_ROW bool inside = at.row < p.by.rows;
+    row.count = ROW_ELEMENTS;
+    from += (long)(row.index * ROW_ELEMENTS);
 #else
-#define ROW_COUNT (uint) p.by.count
-#define DECLARE_ROW                                                            \
-    long from = (long)p.in_offset, to = (long)p.out_offset;                    \
-    bool inside = at.row < p.by.rows;                                          \
-    index_t row = (index_t)(inside ? at.row : max(p.by.rows, (ulong)1) - 1);   \
-    ADD_OFFSET(from, row, p.outer, p.outer_rank, p.in_strides);                \
-    ADD_OFFSET(to, row, p.outer, p.outer_rank, p.out_strides);                 \
-    DECLARE_SHIFT
+    row.count = (uint)p->by.count;
+    ADD_OFFSET(from, (index_t)row.index, p->outer, p->outer_rank,
+               p->in_strides);
 #endif
-
-/* For ROW_ACCESS_SECTOR_ALIGNED: `shift` is the number of elements from a
- * sector boundary to the row's start in the output, or in the input if a kernel
- * has no output. FIRST_ELEMENT is the index of a work-item's first element. */
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define DECLARE_SHIFT                                                          \
-    uint shift = ((uint)to + p.by.misalignments) & (SECTOR_ELEMENTS - 1);
-#define FIRST_ELEMENT ((int)at.lane - (int)shift)
-#define DECLARE_INPUT_SHIFT uint shift = (uint)from & (SECTOR_ELEMENTS - 1);
-#else
-#define DECLARE_SHIFT
-#define DECLARE_INPUT_SHIFT
+    row.shift = (uint)from & (SECTOR_ELEMENTS - 1);
 #endif
+    row.in = in + from;
+#if ROW_ACCESS == ROW_ACCESS_STRIDED || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+    row.in_step = step;
+#else
+    row.in_step = 1;
+#endif
+    row.out_step = 1;
+    return row;
+}
 
-/* Macros that declare a split (part of a row) from index `begin` to `end`. The
- * first element of a lane has index `j`. SPLIT_LANES is the number of lanes of
- * a split, a constant if all work-items share the split. */
+/* Adds the output to the row. The lanes are then aligned to sectors of the
+ * output, not of the input. */
+INLINE void row_add_output(struct row *row, __global float *out, long step,
+                           const ROW_PARAMS *p)
+{
+    long to = (long)p->out_offset;
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+    to += (long)(row->index * ROW_ELEMENTS);
+#else
+    ADD_OFFSET(to, (index_t)row->index, p->outer, p->outer_rank,
+               p->out_strides);
+#endif
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define SPLIT_BEGIN (long)(at.split * p.by.elements_per_split) - (long)shift
-#define SPLIT_LANES (long)GROUP_SIZE
-#else
-#define SPLIT_BEGIN (long)(at.split * p.by.elements_per_split)
-#define SPLIT_LANES (long)at.lanes
+    row->shift = ((uint)to + p->by.misalignments) & (SECTOR_ELEMENTS - 1);
 #endif
-#define ELEMENTS_PER_LANE (ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 : 1)
-#define DECLARE_SPLIT                                                          \
-    long begin = SPLIT_BEGIN;                                                  \
-    long end =                                                                 \
-        inside ? min(begin + (long)p.by.elements_per_split, (long)p.by.count)  \
-               : begin;                                                        \
-    long j = begin + (long)at.lane * ELEMENTS_PER_LANE;
-
-#define LOAD_VEC4(buffer, i) (*(__global const float4 *)((buffer) + (i)))
-#define VEC4_AT(buffer, i) (*(__global float4 *)((buffer) + (i)))
-/* The vector of F's results for the elements j to j + 3, whose values are x. */
-#define VEC4_OF(F, x, j)                                                       \
-    (float4)(F(x.s0, (j)), F(x.s1, (j) + 1), F(x.s2, (j) + 2), F(x.s3, (j) + 3))
-/* Element j of the work-item's row, in the input and in the output. */
-#if ROW_ACCESS == ROW_ACCESS_STRIDED
-#define IN_AT(j) in[from + (long)(j)*IN_STEP]
-#define OUT_AT(j) out[to + (long)(j)*OUT_STEP]
-#else
-#define IN_AT(j) in[from + (j)]
-#define OUT_AT(j) out[to + (j)]
+    row->out = out + to;
+#if ROW_ACCESS == ROW_ACCESS_STRIDED || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+    row->out_step = step;
 #endif
+}
 
-/* Result of a reduction: one value for a row, or four values for four rows. */
-#if ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
-typedef float4 row_value_t;
-#define VEC4_MAX(x) (x)
-#define VEC4_SUM(x) (x)
-#define ROW_VALUE_SHUFFLE shuffle_xor4
-#else
-typedef float row_value_t;
-#define VEC4_MAX(x) max4(x)
-#define VEC4_SUM(x) sum4(x)
-#define ROW_VALUE_SHUFFLE shuffle_xor
-#endif
-INLINE row_value_t row_value_lanes_max(row_value_t own,
-                                       __local row_value_t *partials,
-                                       uint lanes, uint step)
-    LANES_COMBINE_BODY(fmax, ROW_VALUE_SHUFFLE)
-INLINE row_value_t row_value_lanes_sum(row_value_t own,
-                                       __local row_value_t *partials,
-                                       uint lanes, uint step)
-    LANES_COMBINE_BODY(VALUE_ADD, ROW_VALUE_SHUFFLE)
-#define ROW_MAX(x, partials)                                                   \
-    row_value_lanes_max(VEC4_MAX(x), partials, at.lanes, at.step)
-#define ROW_SUM(x, partials)                                                   \
-    row_value_lanes_sum(VEC4_SUM(x), partials, at.lanes, at.step)
+INLINE float4 vec4_load(__global const float *x)
+{
+    return *(__global const float4 *)x;
+}
+INLINE void vec4_store(__global float *x, float4 y)
+{
+    *(__global float4 *)x = y;
+}
 
-/* ---- loading and storing the elements in registers ---- */
+/* ---- elements of a short row ---- */
 
-/* Index, in the row, of element c (0 to 3) of a work-item's vector k. */
-#if ROW_ACCESS == ROW_ACCESS_VEC4
-#define ELEMENT_INDEX(k, c) (((k)*at.lanes + at.lane) * 4u + c)
-#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-#define ELEMENT_INDEX(k, c) (FIRST_ELEMENT + (int)((4 * (k) + c) << LANES_LOG2))
-#elif ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
-#define ELEMENT_INDEX(k, c) ((k)*at.lanes + at.lane)
-#elif ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-/* Each lane has a contiguous part of the row. The parts of neighbouring lanes
- * start in different banks of local memory. */
-#define ELEMENT_INDEX(k, c) (at.lane * LANE_ELEMENTS + (4u * (k) + c))
+/* With ROW_ACCESS_LOCAL_MEMORY, each lane has a contiguous part of the row. The
+ * parts of neighbouring lanes start in different banks of local memory. */
 #define LANE_ELEMENTS ((ROW_ELEMENTS + (1u << LANES_LOG2) - 1) >> LANES_LOG2)
+
+/* Returns the index, in the row, of the lane's first element. It can be
+ * negative with ROW_ACCESS_SECTOR_ALIGNED. */
+INLINE int lane_first(const struct row *row)
+{
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+    return (int)(row->lane * 4);
+#elif ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+    return (int)(row->lane * LANE_ELEMENTS);
 #else
-#define ELEMENT_INDEX(k, c) ((4u * (k) + c) * at.lanes + at.lane)
+    return (int)row->lane - (int)row->shift;
 #endif
-/* True if element c of vector k is in the lane's part; known when compiling. */
+}
+
+/* Returns how many elements element c (0 to 3) of the lane's vector k is away
+ * from the lane's first element. With ROW_ACCESS_VEC4_COLUMNS, the elements of
+ * a vector belong to four rows, and have the same index. */
+INLINE int lane_distance(const struct row *row, uint k, uint c)
+{
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+    return (int)(k * row->lanes * 4 + c);
+#elif ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+    return (int)(4 * k + c);
+#elif ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+    return (int)(k * row->lanes);
+#elif ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+    return (int)((4 * k + c) << LANES_LOG2);
+#else
+    return (int)((4 * k + c) * row->lanes);
+#endif
+}
+
+INLINE int element_index(const struct row *row, uint k, uint c)
+{
+    return lane_first(row) + lane_distance(row, k, c);
+}
+
+/* True if some lane has an element c of vector k; known when compiling. */
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-#define IN_LANE(k, c) (4u * (k) + c < LANE_ELEMENTS)
+#define IN_LANE(k, c) (4 * (k) + (c) < LANE_ELEMENTS)
 #else
 #define IN_LANE(k, c) true
 #endif
-#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* Only a work-item's first element and its last five can be outside the row. */
-#define ALWAYS_IN_RANGE(k, c)                                                  \
-    (4 * (k) + c >= 1 && 4 * (k) + c + 6 <= 4 * VECTORS_PER_ITEM)
-#define IN_RANGE(k, c)                                                         \
-    (ALWAYS_IN_RANGE(k, c) || (uint)ELEMENT_INDEX(k, c) < count)
-#else
-#define IN_RANGE(k, c) (IN_LANE(k, c) && ELEMENT_INDEX(k, c) < count)
-#endif
-#define STORE_IF_IN_RANGE(k, c, target)                                        \
-    if (inside && IN_RANGE(k, c))                                              \
-        target = RESULT_SCALAR(CAT(x, k).s##c, ELEMENT_INDEX(k, c));
-#define STORE_EACH(k, TARGET)                                                  \
-    STORE_IF_IN_RANGE(k, 0, TARGET(ELEMENT_INDEX(k, 0)))                       \
-    STORE_IF_IN_RANGE(k, 1, TARGET(ELEMENT_INDEX(k, 1)))                       \
-    STORE_IF_IN_RANGE(k, 2, TARGET(ELEMENT_INDEX(k, 2)))                       \
-    STORE_IF_IN_RANGE(k, 3, TARGET(ELEMENT_INDEX(k, 3)))
 
-#define LOAD_ROW EACH(LOAD)
-#if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
-#if ROW_ACCESS == ROW_ACCESS_VEC4
-#define IN_OFFSET(k) (from + ELEMENT_INDEX(k, 0))
-#define OUT_OFFSET(k) (to + ELEMENT_INDEX(k, 0))
-#else
-#define IN_OFFSET(k) (from + (long)ELEMENT_INDEX(k, 0) * IN_STEP)
-#define OUT_OFFSET(k) (to + (long)ELEMENT_INDEX(k, 0) * OUT_STEP)
-#endif
-#define LOAD(k)                                                                \
-    float4 CAT(x, k) = (float4)(IDENTITY);                                     \
-    if (IN_RANGE(k, 0))                                                        \
-        CAT(x, k) = LOAD_VEC4(in, IN_OFFSET(k));
-#define STORE(k)                                                               \
-    if (inside && IN_RANGE(k, 0))                                              \
-        VEC4_AT(out, OUT_OFFSET(k)) =                                          \
-            RESULT_VEC4(CAT(x, k), ELEMENT_INDEX(k, 0));
-#else
-#define LOAD(k)                                                                \
-    float4 CAT(x, k) =                                                         \
-        (float4)(LOAD_OR_IDENTITY(k, 0), LOAD_OR_IDENTITY(k, 1),               \
-                 LOAD_OR_IDENTITY(k, 2), LOAD_OR_IDENTITY(k, 3));
-#define STORE(k) STORE_EACH(k, STORE_TO)
-#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
-/* All elements of a work-item are at constant offsets from one base pointer. */
-#define LOAD_FROM(j) (in + (from + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
-#define STORE_TO(j) (out + (to + FIRST_ELEMENT))[(j)-FIRST_ELEMENT]
-#define LOAD_OR_IDENTITY(k, c)                                                 \
-    (IN_RANGE(k, c) ? LOAD_FROM(ELEMENT_INDEX(k, c)) : IDENTITY)
-#else
-/* Loads the row's last element in place of a missing element, so that no load
- * has to wait for a comparison. */
-#define LOAD_OR_IDENTITY(k, c)                                                 \
-    value_or_identity(LOAD_FROM(min(ELEMENT_INDEX(k, c), count - 1)),          \
-                      IN_RANGE(k, c))
-static inline float value_or_identity(float x, bool exists)
+/* Returns true if element c of the lane's vector k is in the row. */
+INLINE bool element_exists(const struct row *row, uint k, uint c)
 {
-    return exists ? x : IDENTITY;
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+    /* Only a lane's first element and its last five can be outside the row. */
+    if (4 * k + c >= 1 && 4 * k + c + 6 <= 4 * VECTORS_PER_ITEM)
+        return true;
+#endif
+    return IN_LANE(k, c) && (uint)element_index(row, k, c) < row->count;
 }
-#if ROW_ACCESS == ROW_ACCESS_STRIDED
-#define LOAD_FROM IN_AT
-#define STORE_TO OUT_AT
+
+/* Returns element c of the lane's vector k in the input, or `missing` if it is
+ * not in the row. */
+INLINE float element_load(const struct row *row, uint k, uint c, float missing)
+{
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+    /* The lane's elements are at constant offsets from one pointer. */
+    return element_exists(row, k, c)
+               ? (row->in + lane_first(row))[lane_distance(row, k, c)]
+               : missing;
 #else
-#define LOAD_FROM(j) own[j]
-#define STORE_TO(j) own[j]
-#endif
-#endif
-#endif
-
-/* ---- rows in local memory ---- */
-
-/* Local memory holds consecutive rows, copied as aligned vectors. `own` points
- * to this work-item's row. The first row starts at element in_shift. The first
- * and the last vector can cover elements outside these rows. The first four
- * work-items therefore copy these two vectors element by element. */
+    /* Loads the row's last element in place of a missing element, so that no
+     * load has to wait for a comparison. */
+    uint j = min((uint)element_index(row, k, c), row->count - 1);
 #if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
-#define STAGE_DECLARE __local float4 staged[GROUP_SIZE * STAGES_PER_ITEM + 1];
-#define EACH_STAGE(F) CAT(EACH_, STAGES_PER_ITEM)(F)
-#define STAGE_LOAD(k)                                                          \
-    uint CAT(v, k) = (k)*GROUP_SIZE + id;                                      \
-    float4 CAT(y, k) = (float4)(0.0f);                                         \
-    if (CAT(v, k) * 4 >= in_shift && CAT(v, k) * 4 + 4 <= in_end)              \
-        CAT(y, k) = LOAD_VEC4(in, begin + CAT(v, k) * 4);
-#define STAGE_PUT(k) staged[CAT(v, k)] = CAT(y, k);
-#define STAGE_ROWS_IN                                                          \
-    __local float *staged_elements = (__local float *)staged;                  \
-    uint id = get_local_id(0), group_row = id >> LANES_LOG2;                   \
-    ulong first = at.row - group_row;                                          \
-    uint row_elements =                                                        \
-        (uint)min((ulong)(GROUP_SIZE >> LANES_LOG2), p.by.rows - first) *      \
-        count;                                                                 \
-    long begin = (long)p.in_offset + (long)(first * count);                    \
-    long target = (long)p.out_offset + (long)(first * count);                  \
-    uint in_shift = ((uint)begin + p.by.misalignments) & 3,                    \
-         in_end = in_shift + row_elements;                                     \
-    uint out_shift = ((uint)target + (p.by.misalignments >> 2)) & 3;           \
-    uint out_end = out_shift + row_elements;                                   \
-    begin -= in_shift;                                                         \
-    target -= out_shift;                                                       \
-    EACH_STAGE(STAGE_LOAD)                                                     \
-    EACH_STAGE(STAGE_PUT)                                                      \
-    barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    if (in_shift != 0 && id >= in_shift && id < 4 && id < in_end)              \
-        staged_elements[id] = in[begin + id];                                  \
-    uint in_tail = (in_end & ~3u) + id;                                        \
-    if (id < 4 && in_tail >= in_shift && in_tail < in_end)                     \
-        staged_elements[in_tail] = in[begin + in_tail];                        \
-    barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    __local float *own = staged_elements + in_shift + group_row * count;
-#define STAGE_STORE(k)                                                         \
-    if (CAT(v, k) * 4 >= out_shift && CAT(v, k) * 4 + 4 <= out_end) {          \
-        __local float *vec4 =                                                  \
-            staged_elements + CAT(v, k) * 4 + shift_distance;                  \
-        VEC4_AT(out, target + CAT(v, k) * 4) =                                 \
-            (float4)(vec4[0], vec4[1], vec4[2], vec4[3]);                      \
-    }
-#define STAGE_ROWS_OUT                                                         \
-    barrier(CLK_LOCAL_MEM_FENCE);                                              \
-    int shift_distance = (int)in_shift - (int)out_shift;                       \
-    EACH_STAGE(STAGE_STORE)                                                    \
-    if (out_shift != 0 && id >= out_shift && id < 4 && id < out_end)           \
-        out[target + id] = staged_elements[(int)id + shift_distance];          \
-    uint tail = (out_end & ~3u) + id;                                          \
-    if (id < 4 && tail >= out_shift && tail < out_end)                         \
-        out[target + tail] = staged_elements[(int)tail + shift_distance];
+    float x = row->staged[j];
 #else
-#define STAGE_DECLARE
-#define STAGE_ROWS_IN
-#define STAGE_ROWS_OUT
+    float x = row->in[(long)j * row->in_step];
 #endif
+    return element_exists(row, k, c) ? x : missing;
+#endif
+}
+
+/* Stores element c of the lane's vector k, which must be in the row. */
+INLINE void element_store(const struct row *row, uint k, uint c, float y)
+{
+#if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
+    (row->out + lane_first(row))[lane_distance(row, k, c)] = y;
+#elif ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+    row->staged[element_index(row, k, c)] = y;
+#else
+    row->out[(long)element_index(row, k, c) * row->out_step] = y;
+#endif
+}
+
+/* Returns the lane's vector k of the input. */
+INLINE float4 vector_load(const struct row *row, uint k, float missing)
+{
+#if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+    float4 x = (float4)(missing);
+    if (element_exists(row, k, 0))
+        x = vec4_load(row->in + (long)element_index(row, k, 0) * row->in_step);
+    return x;
+#else
+    return (float4)(element_load(row, k, 0, missing),
+                    element_load(row, k, 1, missing),
+                    element_load(row, k, 2, missing),
+                    element_load(row, k, 3, missing));
+#endif
+}
+
+INLINE void element_store_if_exists(const struct row *row, uint k, uint c,
+                                    float y)
+{
+    if (row->exists && element_exists(row, k, c))
+        element_store(row, k, c, y);
+}
+/* Stores the lane's vector k. */
+INLINE void vector_store(const struct row *row, uint k, float4 y)
+{
+#if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
+    if (row->exists && element_exists(row, k, 0))
+        vec4_store(row->out + (long)element_index(row, k, 0) * row->out_step,
+                   y);
+#else
+    element_store_if_exists(row, k, 0, y.s0);
+    element_store_if_exists(row, k, 1, y.s1);
+    element_store_if_exists(row, k, 2, y.s2);
+    element_store_if_exists(row, k, 3, y.s3);
+#endif
+}
+
+/* ---- short rows in local memory ---- */
+
+/* Local memory holds the rows of the work-group, copied as aligned vectors. The
+ * first and the last vector can cover elements outside these rows. The first
+ * four work-items therefore copy these two vectors element by element. */
+#if ROW_ACCESS == ROW_ACCESS_LOCAL_MEMORY
+#define STAGED_VECTORS (GROUP_SIZE * STAGES_PER_ITEM + 1)
+
+/* The rows of a work-group in a buffer: elements shift to end - 1, counted from
+ * the vector boundary at offset `begin`. */
+struct row_block {
+    long begin;
+    uint shift, end;
+};
+
+/* `offset` is the offset of row 0. A vector boundary is `misalignment` elements
+ * before offset 0. */
+INLINE struct row_block row_block_find(ulong offset, uint misalignment,
+                                       const struct row_mapping *by)
+{
+    const ulong group_rows = GROUP_SIZE >> LANES_LOG2;
+    const ulong first = get_group_id(0) * group_rows;
+    const uint elements =
+        (uint)min(group_rows, by->rows - first) * ROW_ELEMENTS;
+    struct row_block block;
+    block.begin = (long)(offset + first * ROW_ELEMENTS);
+    block.shift = ((uint)block.begin + misalignment) & 3;
+    block.begin -= block.shift;
+    block.end = block.shift + elements;
+    return block;
+}
+
+/* Copies the work-group's rows to local memory. All work-items must call this
+ * function. */
+INLINE void rows_stage_in(struct row *row, __local float4 *staged,
+                          __global const float *in, const ROW_PARAMS *p)
+{
+    const struct row_block block =
+        row_block_find(p->in_offset, p->by.misalignments, &p->by);
+    const uint id = get_local_id(0);
+    __local float *elements = (__local float *)staged;
+    float4 x[STAGES_PER_ITEM];
+    in += block.begin;
+    REPEAT(k, STAGES_PER_ITEM)
+    {
+        const uint first = (k * GROUP_SIZE + id) * 4;
+        x[k] = (float4)(0.0f);
+        if (first >= block.shift && first + 4 <= block.end)
+            x[k] = vec4_load(in + first);
+    }
+    REPEAT(k, STAGES_PER_ITEM)
+    staged[k * GROUP_SIZE + id] = x[k];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (block.shift != 0 && id >= block.shift && id < 4 && id < block.end)
+        elements[id] = in[id];
+    const uint tail = (block.end & ~3u) + id;
+    if (id < 4 && tail >= block.shift && tail < block.end)
+        elements[tail] = in[tail];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    row->staged = elements + block.shift + (id >> LANES_LOG2) * ROW_ELEMENTS;
+}
+
+/* Copies the work-group's rows from local memory to the output. All work-items
+ * must call this function. */
+INLINE void rows_stage_out(__local const float4 *staged, __global float *out,
+                           const ROW_PARAMS *p)
+{
+    const struct row_block from =
+        row_block_find(p->in_offset, p->by.misalignments, &p->by);
+    const struct row_block to =
+        row_block_find(p->out_offset, p->by.misalignments >> 2, &p->by);
+    const uint id = get_local_id(0);
+    __local const float *elements = (__local const float *)staged;
+    const int distance = (int)from.shift - (int)to.shift;
+    out += to.begin;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    REPEAT(k, STAGES_PER_ITEM)
+    {
+        const uint first = (k * GROUP_SIZE + id) * 4;
+        if (first >= to.shift && first + 4 <= to.end) {
+            __local const float *x = elements + ((int)first + distance);
+            vec4_store(out + first, (float4)(x[0], x[1], x[2], x[3]));
+        }
+    }
+    if (to.shift != 0 && id >= to.shift && id < 4 && id < to.end)
+        out[id] = elements[(int)id + distance];
+    const uint tail = (to.end & ~3u) + id;
+    if (id < 4 && tail >= to.shift && tail < to.end)
+        out[tail] = elements[(int)tail + distance];
+}
+#else
+#define STAGED_VECTORS 1
+/* Other rows are not copied to local memory. */
+INLINE void rows_stage_in(struct row *row, __local float4 *staged,
+                          __global const float *in, const ROW_PARAMS *p)
+{
+}
+INLINE void rows_stage_out(__local const float4 *staged, __global float *out,
+                           const ROW_PARAMS *p)
+{
+}
+#endif
+
+/* ---- elements of a split ---- */
+
+/* Part of a long row. The lane's first element has the index `first`, which is
+ * negative if it is not in the row. Index `end` is behind the last element. */
+struct split {
+    long first, end;
+};
+
+/* Returns the number of lanes of a split. It is a constant if all work-items
+ * share the split. */
+INLINE long split_lanes(const struct row *row)
+{
+    return ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED ? GROUP_SIZE
+                                                   : (long)row->lanes;
+}
+
+INLINE struct split split_find(const struct row *row, ulong split,
+                               const struct row_mapping *by)
+{
+    const long begin =
+        (long)(split * by->elements_per_split) - (long)row->shift;
+    const long lane_elements = ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 : 1;
+    struct split result;
+    result.first = begin + (long)row->lane * lane_elements;
+    result.end =
+        row->exists ? min(begin + (long)by->elements_per_split, (long)by->count)
+                    : begin;
+    return result;
+}
+
+/* The distance of the four elements that the functions below access. */
+#define SPLIT_DISTANCE(row)                                                    \
+    (ROW_ACCESS == ROW_ACCESS_VEC4 ? 1 : split_lanes(row))
+
+/* Returns the four elements j, j + SPLIT_DISTANCE, ..., all in the split. */
+INLINE float4 elements4_load(const struct row *row, long j)
+{
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+    return vec4_load(row->in + j);
+#else
+    const long distance = SPLIT_DISTANCE(row) * row->in_step;
+    __global const float *x = row->in + j * row->in_step;
+    return (float4)(x[0], x[distance], x[2 * distance], x[3 * distance]);
+#endif
+}
+INLINE void elements4_store(const struct row *row, long j, float4 y)
+{
+#if ROW_ACCESS == ROW_ACCESS_VEC4
+    vec4_store(row->out + j, y);
+#else
+    const long distance = SPLIT_DISTANCE(row) * row->out_step;
+    __global float *x = row->out + j * row->out_step;
+    x[0] = y.s0, x[distance] = y.s1, x[2 * distance] = y.s2,
+    x[3 * distance] = y.s3;
+#endif
+}
+
+/* Returns element j, or `missing` if it is not in the split. */
+INLINE float element_load_if(const struct row *row, long j, long end,
+                             float missing)
+{
+    return j >= 0 && j < end ? row->in[j * row->in_step] : missing;
+}
+INLINE float4 elements4_load_if(const struct row *row, long j, long end,
+                                float missing)
+{
+    const long distance = SPLIT_DISTANCE(row);
+    return (float4)(element_load_if(row, j, end, missing),
+                    element_load_if(row, j + distance, end, missing),
+                    element_load_if(row, j + 2 * distance, end, missing),
+                    element_load_if(row, j + 3 * distance, end, missing));
+}
+INLINE void element_store_if(const struct row *row, long j, long end, float y)
+{
+    if (j >= 0 && j < end)
+        row->out[j * row->out_step] = y;
+}
+INLINE void elements4_store_if(const struct row *row, long j, long end,
+                               float4 y)
+{
+    const long distance = SPLIT_DISTANCE(row);
+    element_store_if(row, j, end, y.s0);
+    element_store_if(row, j + distance, end, y.s1);
+    element_store_if(row, j + 2 * distance, end, y.s2);
+    element_store_if(row, j + 3 * distance, end, y.s3);
+}
 
 #endif
