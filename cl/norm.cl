@@ -186,7 +186,7 @@ static inline float normalize(const struct normalization *by, float x)
 /* ---- rows that are kept in registers ---- */
 
 /* Stores the result for element c of the lane's vector k. */
-INLINE void result_store(const struct row *row, uint k, uint c, float h,
+INLINE void result_store(const struct own_row *row, uint k, uint c, float h,
                          const struct affine *affine,
                          const struct norm_params *p)
 {
@@ -196,7 +196,7 @@ INLINE void result_store(const struct row *row, uint k, uint c, float h,
             result(h, affine, lane_first(row), lane_distance(row, k, c), p));
 }
 /* Stores the results for the lane's vector k of normalized elements. */
-INLINE void results_store(const struct row *row, uint k, float4 h,
+INLINE void results_store(const struct own_row *row, uint k, float4 h,
                           const struct affine *affine,
                           const struct norm_params *p)
 {
@@ -214,7 +214,8 @@ INLINE void results_store(const struct row *row, uint k, float4 h,
 
 /* Returns x - mean for the lane's vector k. Elements that are not in the row
  * stay 0. */
-INLINE float4 vector_center(const struct row *row, uint k, float4 x, float mean)
+INLINE float4 vector_center(const struct own_row *row, uint k, float4 x,
+                            float mean)
 {
 #if ROW_ACCESS == ROW_ACCESS_VEC4
     return x - (element_exists(row, k, 0) ? mean : 0.0f);
@@ -228,7 +229,7 @@ INLINE float4 vector_center(const struct row *row, uint k, float4 x, float mean)
 
 /* Returns the sum of y = x * unit - mean over the lane's elements x, or of y^2
  * if `squares` is true. The elements are read from memory again. */
-INLINE float lane_sum_scaled(const struct row *row, float unit, float mean,
+INLINE float lane_sum_scaled(const struct own_row *row, float unit, float mean,
                              bool squares)
 {
     float sum = 0.0f;
@@ -252,7 +253,7 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     __local float4 staged[STAGED_VECTORS];
     const struct lane_assignment at = row_assign(&p.by, 0);
     const float count = (float)p.by.count;
-    struct row row = row_find(&at, in, p.in_steps[0], &p);
+    struct own_row row = row_find(&at, in, p.in_steps[0], &p);
     struct affine affine = {AFFINE_LIST};
     row_add_output(&row, out, p.out_steps[0], &p);
     affine_to_row(&affine, at.row, &p);
@@ -326,22 +327,37 @@ struct offsets {
 };
 
 /* Returns the offsets of element j. `rolled` chooses ADD_OFFSET_ROLLED. */
-INLINE struct offsets element_offsets(index_t j, bool rolled,
+INLINE struct offsets element_offsets(long j, bool rolled,
                                       const struct norm_params *p)
 {
-    struct offsets at = {0, 0, 0, 0};
+    struct offsets at = {j, j, j, j};
+#if ROW_ACCESS == ROW_ACCESS_STRIDED
+    at.in = at.out = 0;
     if (rolled) {
-        ADD_OFFSET_ROLLED(at.in, j, p->reduced, p->reduced_rank, p->in_steps);
-        ADD_OFFSET_ROLLED(at.out, j, p->reduced, p->reduced_rank, p->out_steps);
-        ADD_OFFSET_ROLLED(at.scale, j, p->affine, p->affine_rank,
-                          p->scale_steps);
-        ADD_OFFSET_ROLLED(at.bias, j, p->affine, p->affine_rank, p->bias_steps);
+        ADD_OFFSET_ROLLED(at.in, (index_t)j, p->reduced, p->reduced_rank,
+                          p->in_steps);
+        ADD_OFFSET_ROLLED(at.out, (index_t)j, p->reduced, p->reduced_rank,
+                          p->out_steps);
     } else {
-        ADD_OFFSET(at.in, j, p->reduced, p->reduced_rank, p->in_steps);
-        ADD_OFFSET(at.out, j, p->reduced, p->reduced_rank, p->out_steps);
-        ADD_OFFSET(at.scale, j, p->affine, p->affine_rank, p->scale_steps);
-        ADD_OFFSET(at.bias, j, p->affine, p->affine_rank, p->bias_steps);
+        ADD_OFFSET(at.in, (index_t)j, p->reduced, p->reduced_rank, p->in_steps);
+        ADD_OFFSET(at.out, (index_t)j, p->reduced, p->reduced_rank,
+                   p->out_steps);
     }
+#endif
+#if ROW_ACCESS == ROW_ACCESS_STRIDED || GROUPED
+    at.scale = at.bias = 0;
+    if (rolled) {
+        ADD_OFFSET_ROLLED(at.scale, (index_t)j, p->affine, p->affine_rank,
+                          p->scale_steps);
+        ADD_OFFSET_ROLLED(at.bias, (index_t)j, p->affine, p->affine_rank,
+                          p->bias_steps);
+    } else {
+        ADD_OFFSET(at.scale, (index_t)j, p->affine, p->affine_rank,
+                   p->scale_steps);
+        ADD_OFFSET(at.bias, (index_t)j, p->affine, p->affine_rank,
+                   p->bias_steps);
+    }
+#endif
     return at;
 }
 
@@ -385,15 +401,15 @@ static inline float4 moments_combine_rescaled(float4 a, float4 b)
 }
 INLINE float4 lanes_combine(float4 own, __local float4 *partials, uint lanes,
                             uint step)
-    LANES_COMBINE_BODY(moments_combine, shuffle_xor4) INLINE float4
-    lanes_combine_rescaled(float4 own, __local float4 *partials, uint lanes,
-                           uint step)
-        LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
+    LANES_COMBINE_BODY(moments_combine, shuffle_xor4)
+INLINE float4 lanes_combine_rescaled(float4 own, __local float4 *partials,
+                                     uint lanes, uint step)
+    LANES_COMBINE_BODY(moments_combine_rescaled, shuffle_xor4)
 
-    /* Returns the factor by which a second pass must scale a split's elements,
-     * or 1 if 2^35 splits with these moments can be combined precisely without
-     * it. */
-    static inline float moments_wanted_scale(float4 a, float epsilon)
+/* Returns the factor by which a second pass must scale a split's elements,
+ * or 1 if 2^35 splits with these moments can be combined precisely without
+ * it. */
+static inline float moments_wanted_scale(float4 a, float epsilon)
 {
     if (!(fabs(a.y) <= 0x1p40f && a.z <= 0x1p90f))
         return SCALE_DOWN;
@@ -423,7 +439,8 @@ static inline float4 moments_of_four(float4 x)
 
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 /* Returns the moments of the lane's elements of a split. */
-INLINE float4 split_moments(const struct row *row, const struct split *split,
+INLINE float4 split_moments(const struct own_row *row,
+                            const struct own_split *split,
                             const struct norm_params *p)
 {
     const long next = 4 * split_lanes(row);
@@ -441,7 +458,8 @@ INLINE float4 split_moments(const struct row *row, const struct split *split,
     return own;
 }
 #else
-INLINE float4 split_moments(const struct row *row, const struct split *split,
+INLINE float4 split_moments(const struct own_row *row,
+                            const struct own_split *split,
                             const struct norm_params *p)
 {
     const long lanes = split_lanes(row), next = 16 * lanes;
@@ -459,10 +477,8 @@ INLINE float4 split_moments(const struct row *row, const struct split *split,
         for (long i = j; i < end; i += lanes) {
             if (i < 0)
                 continue;
-            long at = 0;
-            ADD_OFFSET(at, (index_t)i, p->reduced, p->reduced_rank,
-                       p->in_steps);
-            own = moments_combine(own, moments_of_one(row->in[at]));
+            const float x = row->in[element_offsets(i, false, p).in];
+            own = moments_combine(own, moments_of_one(x));
         }
     }
     return own;
@@ -471,8 +487,8 @@ INLINE float4 split_moments(const struct row *row, const struct split *split,
 
 /* Returns the same for elements that are scaled by `unit`. The lanes can have
  * other elements than in split_moments. */
-INLINE float4 split_moments_scaled(const struct row *row,
-                                   const struct split *split, float unit,
+INLINE float4 split_moments_scaled(const struct own_row *row,
+                                   const struct own_split *split, float unit,
                                    const struct norm_params *p)
 {
     const long lane_elements = ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 : 1;
@@ -482,10 +498,8 @@ INLINE float4 split_moments_scaled(const struct row *row,
          j += split_lanes(row)) {
         if (j < 0)
             continue;
-        long at = 0;
-        ADD_OFFSET_ROLLED(at, (index_t)j, p->reduced, p->reduced_rank,
-                          p->in_steps);
-        own = moments_combine(own, moments_of_one(row->in[at] * unit));
+        const float x = row->in[element_offsets(j, true, p).in];
+        own = moments_combine(own, moments_of_one(x * unit));
     }
     return own;
 }
@@ -499,8 +513,8 @@ KERNEL void norm_partial_pass(__global float4 *partials,
     __local uint vote_word[1];
     const struct lane_assignment at =
         lane_assign(p.by.lanes_log2, 0, p.by.splits, p.by.row_groups);
-    const struct row row = row_find(&at, in, p.in_steps[0], &p);
-    const struct split split = split_find(&row, at.split, &p.by);
+    const struct own_row row = row_find(&at, in, p.in_steps[0], &p);
+    const struct own_split split = split_find(&row, at.split, &p.by);
     float4 own =
         lanes_combine(split_moments(&row, &split, &p), combined, at.lanes, 1);
     const float unit =
@@ -524,8 +538,8 @@ KERNEL void norm_partial_pass(__global float4 *partials,
 
 #if ROW_ACCESS == ROW_ACCESS_VEC4
 /* Stores the results for the lane's elements of a split. */
-INLINE void split_results_store(const struct row *row,
-                                const struct split *split,
+INLINE void split_results_store(const struct own_row *row,
+                                const struct own_split *split,
                                 const struct affine *affine, float mean,
                                 float factor, const struct norm_params *p)
 {
@@ -535,8 +549,8 @@ INLINE void split_results_store(const struct row *row,
     }
 }
 #else
-INLINE void split_results_store(const struct row *row,
-                                const struct split *split,
+INLINE void split_results_store(const struct own_row *row,
+                                const struct own_split *split,
                                 const struct affine *affine, float mean,
                                 float factor, const struct norm_params *p)
 {
@@ -559,7 +573,7 @@ INLINE void split_results_store(const struct row *row,
         for (long i = j; i < end; i += lanes) {
             if (i < 0)
                 continue;
-            const struct offsets at = element_offsets((index_t)i, false, p);
+            const struct offsets at = element_offsets(i, false, p);
             row->out[at.out] =
                 result_at((row->in[at.in] - mean) * factor, affine, at);
         }
@@ -568,15 +582,15 @@ INLINE void split_results_store(const struct row *row,
 #endif
 
 /* Stores the same for elements that are scaled. */
-INLINE void split_results_store_scaled(const struct row *row,
-                                       const struct split *split,
+INLINE void split_results_store_scaled(const struct own_row *row,
+                                       const struct own_split *split,
                                        const struct affine *affine,
                                        const struct normalization *by,
                                        const struct norm_params *p)
 {
     for (long j = split->first; j < split->end;) {
         if (j >= 0) {
-            const struct offsets at = element_offsets((index_t)j, true, p);
+            const struct offsets at = element_offsets(j, true, p);
             row->out[at.out] =
                 result_at(normalize(by, row->in[at.in]), affine, at);
         }
@@ -599,7 +613,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     __local uint vote_word[1];
     const struct lane_assignment at =
         lane_assign(p.by.lanes_log2, 0, p.by.splits, p.by.row_groups);
-    struct row row = row_find(&at, in, p.in_steps[0], &p);
+    struct own_row row = row_find(&at, in, p.in_steps[0], &p);
     struct affine affine = {AFFINE_LIST};
     row_add_output(&row, out, p.out_steps[0], &p);
     affine_to_row(&affine, at.row, &p);
@@ -623,7 +637,7 @@ KERNEL void norm_final_pass(__global float *out, __global const float *in,
     const int rescales = p.by.count > 0 ? (int)own.w : 0;
     const struct normalization by =
         normalization_of(rescales, own.y, own.z / (float)p.by.count, p.epsilon);
-    const struct split split = split_find(&row, at.split, &p.by);
+    const struct own_split split = split_find(&row, at.split, &p.by);
     if (rescales == 0)
         split_results_store(&row, &split, &affine, by.mean, by.factor, &p);
     else

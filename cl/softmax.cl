@@ -58,12 +58,13 @@ typedef float row_value_t;
 #endif
 INLINE row_value_t row_max(row_value_t own, __local row_value_t *partials,
                            uint lanes, uint step)
-    LANES_COMBINE_BODY(fmax, ROW_VALUE_SHUFFLE) INLINE row_value_t
-    row_sum(row_value_t own, __local row_value_t *partials, uint lanes,
-            uint step) LANES_COMBINE_BODY(VALUE_ADD, ROW_VALUE_SHUFFLE)
+    LANES_COMBINE_BODY(fmax, ROW_VALUE_SHUFFLE)
+INLINE row_value_t row_sum(row_value_t own, __local row_value_t *partials,
+                           uint lanes, uint step)
+    LANES_COMBINE_BODY(VALUE_ADD, ROW_VALUE_SHUFFLE)
 
-    /* What the results of a row depend on. */
-    struct row_values {
+/* What the results of a row depend on. */
+struct row_values {
     row_value_t largest; /* the largest element */
     /* The logarithm of the sum of e^(x - largest) for log_softmax, otherwise
      * the factor of e^(x - largest). */
@@ -72,7 +73,7 @@ INLINE row_value_t row_max(row_value_t own, __local row_value_t *partials,
     bool is_label_valid; /* false: all results are NaN */
 };
 
-static inline row_value_t log_sum_or_factor(row_value_t sum, float scale)
+static inline row_value_t log_sum_or_factor_of(row_value_t sum, float scale)
 {
     return FORM == LOG_SOFTMAX ? log(sum)
                                : (LARGE_LOSS_SCALE ? scale : 1.0f) / sum;
@@ -80,7 +81,7 @@ static inline row_value_t log_sum_or_factor(row_value_t sum, float scale)
 
 #if HAS_LABELS
 INLINE void row_values_add_label(struct row_values *values,
-                                 const struct row *row,
+                                 const struct own_row *row,
                                  __global const LABEL *labels,
                                  const struct softmax_params *p)
 {
@@ -136,8 +137,8 @@ INLINE float4 results(float4 x, float4 e, long j, long step,
 
 #if FORM == LOSS
 /* Stores the loss of a row. The sum is that of e^(x - largest). */
-INLINE void loss_store(const struct row *row, const struct row_values *values,
-                       float sum)
+INLINE void loss_store(const struct own_row *row,
+                       const struct row_values *values, float sum)
 {
     if (row->lane == 0 && row->exists)
         *row->out = values->is_label_valid
@@ -176,7 +177,7 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
     __local row_value_t maxima[GROUP_SIZE], sums[GROUP_SIZE];
     __local float4 staged[STAGED_VECTORS];
     const struct lane_assignment at = row_assign(&p.by, p.by.lanes_interleaved);
-    struct row row = row_find(&at, in, p.in_stride, &p);
+    struct own_row row = row_find(&at, in, p.in_stride, &p);
     row_add_output(&row, out, p.out_stride, &p);
     rows_stage_in(&row, staged, in, &p);
     float4 x[VECTORS_PER_ITEM];
@@ -202,7 +203,7 @@ KERNEL void softmax_single_pass(__global float *out, __global const float *in,
 #if FORM == LOSS
     loss_store(&row, &values, sum);
 #else
-    values.log_sum_or_factor = log_sum_or_factor(sum, p.scale);
+    values.log_sum_or_factor = log_sum_or_factor_of(sum, p.scale);
     REPEAT(k, VECTORS_PER_ITEM)
     {
         const float4 e = KEEPS_EXPS ? x[k] : exps(x[k], values.largest);
@@ -235,15 +236,15 @@ INLINE float2 lanes_combine(float2 own, __local float2 *partials, uint lanes,
                             uint step)
     LANES_COMBINE_BODY(softmax_combine, shuffle_xor2)
 
-    /* A lane's sixteen elements from j on, as four vectors that are `next`
-     * elements apart. */
-    struct elements16 {
+/* A lane's sixteen elements from j on, as four vectors that are `next`
+ * elements apart. */
+struct elements16 {
     float4 a, b, c, d;
     bool is_complete; /* false if some elements are not in the split */
 };
 
 /* Elements that are not in the split are -infinity. */
-INLINE struct elements16 elements16_load(const struct row *row, long j,
+INLINE struct elements16 elements16_load(const struct own_row *row, long j,
                                          long next, long end)
 {
     struct elements16 x;
@@ -270,8 +271,8 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
     __local float2 combined[GROUP_SIZE];
     const struct lane_assignment at = lane_assign(
         p.by.lanes_log2, p.by.lanes_interleaved, p.by.splits, p.by.row_groups);
-    const struct row row = row_find(&at, in, p.in_stride, &p);
-    const struct split split = split_find(&row, at.split, &p.by);
+    const struct own_row row = row_find(&at, in, p.in_stride, &p);
+    const struct own_split split = split_find(&row, at.split, &p.by);
     const long next = 4 * split_lanes(&row);
     float2 own = (float2)(-INFINITY, 0.0f);
     for (long j = split.first; j < split.end; j += 4 * next) {
@@ -295,17 +296,26 @@ KERNEL void softmax_partial_pass(__global float2 *partials,
 #endif
 
 #ifdef BUILD_softmax_final_pass
-/* Stores the results for the four elements j, j + SPLIT_DISTANCE, ... */
-INLINE void results4_store(const struct row *row, long j, float4 x, bool all,
-                           long end, const struct row_values *values,
+/* Returns the results for the elements x: j, j + SPLIT_DISTANCE, ... */
+INLINE float4 split_results(const struct own_row *row, float4 x, long j,
+                            const struct row_values *values,
+                            const struct softmax_params *p)
+{
+    return results(x, exps(x, values->largest), j, SPLIT_DISTANCE(row), values,
+                   p);
+}
+INLINE void results4_store(const struct own_row *row, float4 x, long j,
+                           const struct row_values *values,
                            const struct softmax_params *p)
 {
-    const float4 y =
-        results(x, exps(x, values->largest), j, SPLIT_DISTANCE(row), values, p);
-    if (all)
-        elements4_store(row, j, y);
-    else
-        elements4_store_if(row, j, end, y);
+    elements4_store(row, j, split_results(row, x, j, values, p));
+}
+/* Stores only the results whose index is from 0 to end - 1. */
+INLINE void results4_store_if(const struct own_row *row, float4 x, long j,
+                              long end, const struct row_values *values,
+                              const struct softmax_params *p)
+{
+    elements4_store_if(row, j, end, split_results(row, x, j, values, p));
 }
 
 KERNEL void softmax_final_pass(__global float *out, __global const float *in,
@@ -315,7 +325,7 @@ KERNEL void softmax_final_pass(__global float *out, __global const float *in,
     __local float2 combined[GROUP_SIZE];
     const struct lane_assignment at = lane_assign(
         p.by.lanes_log2, p.by.lanes_interleaved, p.by.splits, p.by.row_groups);
-    struct row row = row_find(&at, in, p.in_stride, &p);
+    struct own_row row = row_find(&at, in, p.in_stride, &p);
     row_add_output(&row, out, p.out_stride, &p);
     float2 own = (float2)(-INFINITY, 0.0f);
     if (row.exists)
@@ -330,16 +340,23 @@ KERNEL void softmax_final_pass(__global float *out, __global const float *in,
 #if FORM == LOSS
     loss_store(&row, &values, own.y);
 #else
-    values.log_sum_or_factor = log_sum_or_factor(own.y, p.scale);
-    const struct split split = split_find(&row, at.split, &p.by);
+    values.log_sum_or_factor = log_sum_or_factor_of(own.y, p.scale);
+    const struct own_split split = split_find(&row, at.split, &p.by);
     const long next = 4 * split_lanes(&row);
     for (long j = split.first; j < split.end; j += 4 * next) {
         const struct elements16 x = elements16_load(&row, j, next, split.end);
-        const bool all = x.is_complete;
-        results4_store(&row, j, x.a, all, split.end, &values, &p);
-        results4_store(&row, j + next, x.b, all, split.end, &values, &p);
-        results4_store(&row, j + 2 * next, x.c, all, split.end, &values, &p);
-        results4_store(&row, j + 3 * next, x.d, all, split.end, &values, &p);
+        if (x.is_complete) {
+            results4_store(&row, x.a, j, &values, &p);
+            results4_store(&row, x.b, j + next, &values, &p);
+            results4_store(&row, x.c, j + 2 * next, &values, &p);
+            results4_store(&row, x.d, j + 3 * next, &values, &p);
+        } else {
+            const long end = split.end;
+            results4_store_if(&row, x.a, j, end, &values, &p);
+            results4_store_if(&row, x.b, j + next, end, &values, &p);
+            results4_store_if(&row, x.c, j + 2 * next, end, &values, &p);
+            results4_store_if(&row, x.d, j + 3 * next, end, &values, &p);
+        }
     }
 #endif
 }

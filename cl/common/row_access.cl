@@ -43,7 +43,7 @@
 #endif
 
 /* The row of a work-item, and its lane in this row. */
-struct row {
+struct own_row {
     __global const float *in; /* element 0 in the input */
     __global float *out;      /* element 0 in the output, or NULL */
     long in_step, out_step;   /* distances between neighbouring elements */
@@ -81,11 +81,11 @@ INLINE struct lane_assignment row_assign(const struct row_mapping *by,
 
 /* Returns the row without its output. `step` is the distance of its elements in
  * the input. */
-INLINE struct row row_find(const struct lane_assignment *at,
-                           __global const float *in, long step,
-                           const ROW_PARAMS *p)
+INLINE struct own_row row_find(const struct lane_assignment *at,
+                               __global const float *in, long step,
+                               const ROW_PARAMS *p)
 {
-    struct row row;
+    struct own_row row;
     row.exists = at->row < p->by.rows;
     row.index = row.exists ? at->row : max(p->by.rows, (ulong)1) - 1;
     row.lanes = at->lanes;
@@ -116,7 +116,7 @@ INLINE struct row row_find(const struct lane_assignment *at,
 
 /* Adds the output to the row. The lanes are then aligned to sectors of the
  * output, not of the input. */
-INLINE void row_add_output(struct row *row, __global float *out, long step,
+INLINE void row_add_output(struct own_row *row, __global float *out, long step,
                            const ROW_PARAMS *p)
 {
     long to = (long)p->out_offset;
@@ -152,7 +152,7 @@ INLINE void vec4_store(__global float *x, float4 y)
 
 /* Returns the index, in the row, of the lane's first element. It can be
  * negative with ROW_ACCESS_SECTOR_ALIGNED. */
-INLINE int lane_first(const struct row *row)
+INLINE int lane_first(const struct own_row *row)
 {
 #if ROW_ACCESS == ROW_ACCESS_VEC4
     return (int)(row->lane * 4);
@@ -166,7 +166,7 @@ INLINE int lane_first(const struct row *row)
 /* Returns how many elements element c (0 to 3) of the lane's vector k is away
  * from the lane's first element. With ROW_ACCESS_VEC4_COLUMNS, the elements of
  * a vector belong to four rows, and have the same index. */
-INLINE int lane_distance(const struct row *row, uint k, uint c)
+INLINE int lane_distance(const struct own_row *row, uint k, uint c)
 {
 #if ROW_ACCESS == ROW_ACCESS_VEC4
     return (int)(k * row->lanes * 4 + c);
@@ -181,7 +181,7 @@ INLINE int lane_distance(const struct row *row, uint k, uint c)
 #endif
 }
 
-INLINE int element_index(const struct row *row, uint k, uint c)
+INLINE int element_index(const struct own_row *row, uint k, uint c)
 {
     return lane_first(row) + lane_distance(row, k, c);
 }
@@ -194,7 +194,7 @@ INLINE int element_index(const struct row *row, uint k, uint c)
 #endif
 
 /* Returns true if element c of the lane's vector k is in the row. */
-INLINE bool element_exists(const struct row *row, uint k, uint c)
+INLINE bool element_exists(const struct own_row *row, uint k, uint c)
 {
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
     /* Only a lane's first element and its last five can be outside the row. */
@@ -206,7 +206,8 @@ INLINE bool element_exists(const struct row *row, uint k, uint c)
 
 /* Returns element c of the lane's vector k in the input, or `missing` if it is
  * not in the row. */
-INLINE float element_load(const struct row *row, uint k, uint c, float missing)
+INLINE float element_load(const struct own_row *row, uint k, uint c,
+                          float missing)
 {
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
     /* The lane's elements are at constant offsets from one pointer. */
@@ -227,7 +228,7 @@ INLINE float element_load(const struct row *row, uint k, uint c, float missing)
 }
 
 /* Stores element c of the lane's vector k, which must be in the row. */
-INLINE void element_store(const struct row *row, uint k, uint c, float y)
+INLINE void element_store(const struct own_row *row, uint k, uint c, float y)
 {
 #if ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED
     (row->out + lane_first(row))[lane_distance(row, k, c)] = y;
@@ -239,7 +240,7 @@ INLINE void element_store(const struct row *row, uint k, uint c, float y)
 }
 
 /* Returns the lane's vector k of the input. */
-INLINE float4 vector_load(const struct row *row, uint k, float missing)
+INLINE float4 vector_load(const struct own_row *row, uint k, float missing)
 {
 #if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
     float4 x = (float4)(missing);
@@ -254,14 +255,14 @@ INLINE float4 vector_load(const struct row *row, uint k, float missing)
 #endif
 }
 
-INLINE void element_store_if_exists(const struct row *row, uint k, uint c,
+INLINE void element_store_if_exists(const struct own_row *row, uint k, uint c,
                                     float y)
 {
     if (row->exists && element_exists(row, k, c))
         element_store(row, k, c, y);
 }
 /* Stores the lane's vector k. */
-INLINE void vector_store(const struct row *row, uint k, float4 y)
+INLINE void vector_store(const struct own_row *row, uint k, float4 y)
 {
 #if ROW_ACCESS == ROW_ACCESS_VEC4 || ROW_ACCESS == ROW_ACCESS_VEC4_COLUMNS
     if (row->exists && element_exists(row, k, 0))
@@ -309,7 +310,7 @@ INLINE struct row_block row_block_find(ulong offset, uint misalignment,
 
 /* Copies the work-group's rows to local memory. All work-items must call this
  * function. */
-INLINE void rows_stage_in(struct row *row, __local float4 *staged,
+INLINE void rows_stage_in(struct own_row *row, __local float4 *staged,
                           __global const float *in, const ROW_PARAMS *p)
 {
     const struct row_block block =
@@ -368,7 +369,7 @@ INLINE void rows_stage_out(__local const float4 *staged, __global float *out,
 #else
 #define STAGED_VECTORS 1
 /* Other rows are not copied to local memory. */
-INLINE void rows_stage_in(struct row *row, __local float4 *staged,
+INLINE void rows_stage_in(struct own_row *row, __local float4 *staged,
                           __global const float *in, const ROW_PARAMS *p)
 {
 }
@@ -382,25 +383,25 @@ INLINE void rows_stage_out(__local const float4 *staged, __global float *out,
 
 /* Part of a long row. The lane's first element has the index `first`, which is
  * negative if it is not in the row. Index `end` is behind the last element. */
-struct split {
+struct own_split {
     long first, end;
 };
 
 /* Returns the number of lanes of a split. It is a constant if all work-items
  * share the split. */
-INLINE long split_lanes(const struct row *row)
+INLINE long split_lanes(const struct own_row *row)
 {
     return ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED ? GROUP_SIZE
                                                    : (long)row->lanes;
 }
 
-INLINE struct split split_find(const struct row *row, ulong split,
-                               const struct row_mapping *by)
+INLINE struct own_split split_find(const struct own_row *row, ulong split,
+                                   const struct row_mapping *by)
 {
     const long begin =
         (long)(split * by->elements_per_split) - (long)row->shift;
     const long lane_elements = ROW_ACCESS == ROW_ACCESS_VEC4 ? 4 : 1;
-    struct split result;
+    struct own_split result;
     result.first = begin + (long)row->lane * lane_elements;
     result.end =
         row->exists ? min(begin + (long)by->elements_per_split, (long)by->count)
@@ -413,35 +414,43 @@ INLINE struct split split_find(const struct row *row, ulong split,
     (ROW_ACCESS == ROW_ACCESS_VEC4 ? 1 : split_lanes(row))
 
 /* Returns the four elements j, j + SPLIT_DISTANCE, ..., all in the split. */
-INLINE float4 elements4_load(const struct row *row, long j)
+INLINE float4 elements4_load(const struct own_row *row, long j)
 {
 #if ROW_ACCESS == ROW_ACCESS_VEC4
     return vec4_load(row->in + j);
 #else
-    const long distance = SPLIT_DISTANCE(row) * row->in_step;
-    __global const float *x = row->in + j * row->in_step;
-    return (float4)(x[0], x[distance], x[2 * distance], x[3 * distance]);
+    const long distance = SPLIT_DISTANCE(row), step = row->in_step;
+    __global const float *x = row->in;
+    /* The distance is constant, and so are the offsets from one pointer. */
+    if (ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED)
+        x += j, j = 0;
+    return (float4)(x[j * step], x[(j + distance) * step],
+                    x[(j + 2 * distance) * step], x[(j + 3 * distance) * step]);
 #endif
 }
-INLINE void elements4_store(const struct row *row, long j, float4 y)
+INLINE void elements4_store(const struct own_row *row, long j, float4 y)
 {
 #if ROW_ACCESS == ROW_ACCESS_VEC4
     vec4_store(row->out + j, y);
 #else
-    const long distance = SPLIT_DISTANCE(row) * row->out_step;
-    __global float *x = row->out + j * row->out_step;
-    x[0] = y.s0, x[distance] = y.s1, x[2 * distance] = y.s2,
-    x[3 * distance] = y.s3;
+    const long distance = SPLIT_DISTANCE(row), step = row->out_step;
+    __global float *x = row->out;
+    if (ROW_ACCESS == ROW_ACCESS_SECTOR_ALIGNED)
+        x += j, j = 0;
+    x[j * step] = y.s0;
+    x[(j + distance) * step] = y.s1;
+    x[(j + 2 * distance) * step] = y.s2;
+    x[(j + 3 * distance) * step] = y.s3;
 #endif
 }
 
 /* Returns element j, or `missing` if it is not in the split. */
-INLINE float element_load_if(const struct row *row, long j, long end,
+INLINE float element_load_if(const struct own_row *row, long j, long end,
                              float missing)
 {
     return j >= 0 && j < end ? row->in[j * row->in_step] : missing;
 }
-INLINE float4 elements4_load_if(const struct row *row, long j, long end,
+INLINE float4 elements4_load_if(const struct own_row *row, long j, long end,
                                 float missing)
 {
     const long distance = SPLIT_DISTANCE(row);
@@ -450,12 +459,13 @@ INLINE float4 elements4_load_if(const struct row *row, long j, long end,
                     element_load_if(row, j + 2 * distance, end, missing),
                     element_load_if(row, j + 3 * distance, end, missing));
 }
-INLINE void element_store_if(const struct row *row, long j, long end, float y)
+INLINE void element_store_if(const struct own_row *row, long j, long end,
+                             float y)
 {
     if (j >= 0 && j < end)
         row->out[j * row->out_step] = y;
 }
-INLINE void elements4_store_if(const struct row *row, long j, long end,
+INLINE void elements4_store_if(const struct own_row *row, long j, long end,
                                float4 y)
 {
     const long distance = SPLIT_DISTANCE(row);
