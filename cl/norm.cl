@@ -287,11 +287,11 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
     else if (p.epsilon < MIN_SAFE_EPSILON && square < MIN_EXACT_SUM &&
              fabs(mean) < 0x1p20f)
         rescales = -1;
+    struct normalization by = {1.0f, mean, factor, 0};
     if (rows_vote_any(row.exists && rescales != 0, vote_word, at.lanes, 1)) {
-        /* A second pass, whose results replace those of the first. Infinity
-         * and NaN still reach them. */
-        struct normalization by =
-            normalization_of(rescales, 0.0f, 0.0f, p.epsilon);
+        /* A second pass, with scaled elements. Infinity and NaN still reach the
+         * results. */
+        by = normalization_of(rescales, 0.0f, 0.0f, p.epsilon);
         if (!RMS)
             by.mean = lanes_sum(lane_sum_scaled(&row, by.unit, 0.0f, false),
                                 sums, at.lanes, 1) /
@@ -301,10 +301,14 @@ KERNEL void norm_single_pass(__global float *out, __global const float *in,
                       at.lanes, 1);
         by = normalization_of(rescales, by.mean, scaled_square / count,
                               p.epsilon);
+        /* Without a barrier here, PoCL 3.1 loses `by`. */
+        rows_barrier(at.lanes, 1);
+    }
+    if (row.exists && rescales != 0) {
         _Pragma("unroll 1") for (uint i = 0; i < 4 * VECTORS_PER_ITEM; ++i)
         {
             const uint k = i / 4, c = i % 4;
-            if (!row.exists || rescales == 0 || !element_exists(&row, k, c))
+            if (!element_exists(&row, k, c))
                 continue;
             const int j = element_index(&row, k, c);
             element_store(&row, k, c,
