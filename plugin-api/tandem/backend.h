@@ -24,8 +24,8 @@
  *              an attribute after those of the operator table, the scalars and
  *              the lists of the operator's class; a dtype; a bias_kind.  If the
  *              call is also invalid, either status may be returned.
- *              struct tandem_tensor_desc and struct tandem_matrix have no
- *              struct_size and do not change within a major version.
+ *              struct tandem_operand_desc, tandem_memory and tandem_matrix have
+ *              no struct_size and do not change within a major version.
  *   Units      Sizes and offsets are in bytes unless the name says elements;
  *              strides and leading dimensions are in elements; times are in ns.
  *   Threads    Functions that take a device may be called from any thread at
@@ -124,21 +124,6 @@ struct tandem_device; /* an opened device */
 struct tandem_stream; /* an in-order queue of work on a device */
 struct tandem_event;  /* a point in the work of a stream */
 struct tandem_buffer; /* memory of one device */
-
-/* A tensor as a plugin sees it: a view of a buffer. byte_offset is the position
- * of element (0, ..., 0). Strides are in elements and may be 0 or negative.
- * Every element must be inside the buffer. A tensor of rank 0 has one element.
- * If the shape contains a 0, the tensor is empty and is neither read nor
- * written. Strides that do not affect the position of any element are
- * ignored. */
-struct tandem_tensor_desc {
-    struct tandem_buffer *buffer;
-    uint64_t byte_offset;
-    uint32_t dtype; /* enum tandem_dtype */
-    uint32_t rank;
-    int64_t shape[TANDEM_MAX_RANK];
-    int64_t strides[TANDEM_MAX_RANK];
-};
 
 /* ---- calls of operators -------------------------------------------------- */
 
@@ -402,7 +387,10 @@ struct tandem_memory_stats {
  * prepare checks a call and chooses its kernels once, without memory;
  * launch runs it any number of times. */
 
-/* An operand without its memory. Strides are in elements. */
+/* An operand without its memory. Strides are in elements and may be 0 or
+ * negative. An operand of rank 0 has one element. If the shape contains a 0,
+ * the operand is empty and is neither read nor written. Strides that do not
+ * affect the position of any element are ignored. */
 struct tandem_operand_desc {
     uint32_t dtype; /* enum tandem_dtype */
     uint32_t rank;
@@ -421,7 +409,8 @@ struct tandem_operand_desc {
     uint32_t reserved[4]; /* 0 */
 };
 
-/* The memory of an operand: element (0, ..., 0) is at byte_offset. */
+/* The memory of an operand: element (0, ..., 0) is at byte_offset, a multiple
+ * of the element's size. Every element must be inside the buffer. */
 struct tandem_memory {
     struct tandem_buffer *buffer;
     uint64_t byte_offset;
@@ -544,8 +533,8 @@ struct tandem_backend {
                                       tandem_release_fn release, void *user,
                                       struct tandem_buffer **out_buffer);
     /* Optional [blocks]. Maps a range of the buffer to host memory until unmap.
-     * Device work on the buffer is an error until then. Fallback:
-     * TANDEM_UNSUPPORTED. */
+     * Device work on the buffer, and another map, are an error until then.
+     * Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*map)(struct tandem_stream *stream,
                               struct tandem_buffer *buffer, uint64_t offset,
                               uint64_t bytes, uint32_t flags,
@@ -632,7 +621,8 @@ struct tandem_backend {
      * belong to another stream of the same device. */
     enum tandem_status (*stream_wait_event)(struct tandem_stream *stream,
                                             struct tandem_event *event);
-    /* Required. Puts an event at the stream's end. The caller destroys it. */
+    /* Required. Puts an event at the stream's end. The caller destroys it. It
+     * stays valid after stream_destroy, until close. */
     enum tandem_status (*event_record)(struct tandem_stream *stream,
                                        struct tandem_event **out_event);
     /* Required. Frees the event, which need not have passed. */

@@ -10,7 +10,7 @@
 #include "common/struct_size.h"
 #include "common/tensor_extent.h"
 
-#include <tandem/backend.h>
+#include "common/tensor_desc.h"
 
 /* Address range of a buffer, in bytes. The backend chooses the addresses.
  * Different memory must have different addresses. */

@@ -6,7 +6,7 @@
 #ifndef TANDEM_COMMON_ITERATION_SPACE_H
 #define TANDEM_COMMON_ITERATION_SPACE_H
 
-#include <tandem/backend.h>
+#include "common/tensor_desc.h"
 
 #define SPACE_OPERANDS (2u * TANDEM_MAX_OPERANDS)
 

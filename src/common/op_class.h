@@ -6,6 +6,7 @@
 #ifndef TANDEM_COMMON_OP_CLASS_H
 #define TANDEM_COMMON_OP_CLASS_H
 
+#include "common/tensor_desc.h"
 #include "common/operator_table.h"
 
 /* An operator call, whose arguments may be invalid. Operand numbers count the

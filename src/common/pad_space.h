@@ -4,6 +4,7 @@
 #ifndef TANDEM_COMMON_PAD_SPACE_H
 #define TANDEM_COMMON_PAD_SPACE_H
 
+#include "common/tensor_desc.h"
 #include "common/iteration_space.h"
 
 /* Values of the attribute `mode`.  PAD_CONSTANT adds the value of an attribute,

@@ -5,6 +5,7 @@
 #ifndef TANDEM_COMMON_PREPARED_CALL_H
 #define TANDEM_COMMON_PREPARED_CALL_H
 
+#include "common/tensor_desc.h"
 #include "common/argument_check.h"
 #include "common/handle_pool.h"
 #include "common/operator_table.h"

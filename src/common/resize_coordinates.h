@@ -5,7 +5,7 @@
 #ifndef TANDEM_COMMON_RESIZE_COORDINATES_H
 #define TANDEM_COMMON_RESIZE_COORDINATES_H
 
-#include <tandem/backend.h>
+#include "common/tensor_desc.h"
 
 /* Integer attributes. */
 enum resize_int {

@@ -4,7 +4,7 @@
 #ifndef TANDEM_COMMON_TENSOR_EXTENT_H
 #define TANDEM_COMMON_TENSOR_EXTENT_H
 
-#include <tandem/backend.h>
+#include "common/tensor_desc.h"
 
 /* Checks that the byte range of a transfer is inside the buffer. */
 enum tandem_status check_range(const char *what, uint64_t offset,

@@ -10,7 +10,7 @@
 #ifndef TANDEM_COMMON_TENSOR_OVERLAP_H
 #define TANDEM_COMMON_TENSOR_OVERLAP_H
 
-#include <tandem/backend.h>
+#include "common/tensor_desc.h"
 
 /* Returns true if two elements of the tensor have the same address. */
 bool tensor_overlaps_itself(const struct tandem_tensor_desc *tensor);

@@ -46,7 +46,7 @@ enum tandem_status buffer_span(const void *user,
     enum tandem_status status = buffer_check(user, buffer);
     if (status != TANDEM_OK)
         return status;
-    if (__atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0)
+    if (__atomic_load_n(&buffer->is_mapped, __ATOMIC_RELAXED) != 0)
         return argument_error("the buffer is mapped; unmap it first");
     out->base = (uint64_t)(uintptr_t)buffer->base;
     out->bytes = buffer->bytes;

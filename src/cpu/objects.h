@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include <tandem/backend.h>
+#include "common/tensor_desc.h"
 
 #include "common/argument_check.h"
 #include "common/gemm_calls.h"
@@ -64,7 +64,7 @@ struct tandem_buffer {
     uint64_t bytes;       /* buffer size that the caller requested */
     uint64_t block_bytes; /* size of the memory block; 0 if imported */
     uint32_t size_class;  /* MEMORY_CLASSES if the block has no size class */
-    uint32_t maps;        /* number of mapped ranges, accessed atomically */
+    uint32_t is_mapped;   /* 0 or 1, accessed atomically */
     bool is_sealed;       /* accessed atomically */
     tandem_release_fn release; /* of imported memory; may be NULL */
     void *release_user;

@@ -199,7 +199,7 @@ static inline bool row_address(const struct tandem_device *device,
     const struct tandem_buffer *buffer = memory->buffer;
     uint64_t offset = memory->byte_offset;
     if (!handle_live(&buffer_pool, buffer) || buffer->owned.device != device ||
-        __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) != 0 ||
+        __atomic_load_n(&buffer->is_mapped, __ATOMIC_RELAXED) != 0 ||
         offset > buffer->bytes || operand->bytes_after > buffer->bytes - offset)
         return false;
     *out = buffer->base + offset;

@@ -125,19 +125,6 @@ enum tandem_status transfer_fill(struct tandem_stream *stream,
     return TANDEM_OK;
 }
 
-/* Returns TANDEM_OK if the stream and the buffer are live and belong to the
- * same device.  The buffer may be mapped. */
-static enum tandem_status mapped_check(const char *what,
-                                       struct tandem_stream *stream,
-                                       const struct tandem_buffer *buffer)
-{
-    enum tandem_status status = stream_check(stream);
-    if (status != TANDEM_OK)
-        return status;
-    status = buffer_check(stream->owned.device, buffer);
-    return status == TANDEM_OK ? status : last_error_prefix(status, what);
-}
-
 enum tandem_status transfer_map(struct tandem_stream *stream,
                                 struct tandem_buffer *buffer, uint64_t offset,
                                 uint64_t bytes, uint32_t flags,
@@ -147,9 +134,9 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     if (out_memory == NULL)
         return argument_error("map: out_memory is NULL");
     *out_memory = NULL;
-    enum tandem_status status = mapped_check("map", stream, buffer);
-    if (status == TANDEM_OK)
-        status = check_range("map", offset, bytes, buffer->bytes);
+    uint32_t unmapped = 0;
+    enum tandem_status status = transfer_check(
+        "map", stream, buffer, offset, bytes, (flags & TANDEM_MAP_WRITE) != 0);
     if (status == TANDEM_OK)
         status = check_flags("map", flags, TANDEM_MAP_READ | TANDEM_MAP_WRITE);
     if (status != TANDEM_OK)
@@ -157,10 +144,9 @@ enum tandem_status transfer_map(struct tandem_stream *stream,
     if (flags == 0)
         return argument_error("map: flags are 0; expected TANDEM_MAP_READ, "
                               "TANDEM_MAP_WRITE or both");
-    if ((flags & TANDEM_MAP_WRITE) != 0 &&
-        __atomic_load_n(&buffer->is_sealed, __ATOMIC_RELAXED))
-        return sealed_error("map");
-    __atomic_fetch_add(&buffer->maps, 1, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(&buffer->is_mapped, &unmapped, 1, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return argument_error("map: the buffer is mapped; unmap it first");
     *out_memory = buffer->base + offset;
     return TANDEM_OK;
 }
@@ -181,14 +167,18 @@ enum tandem_status buffer_seal(struct tandem_buffer *buffer)
 enum tandem_status transfer_unmap(struct tandem_stream *stream,
                                   struct tandem_buffer *buffer, void *memory)
 {
-    enum tandem_status status = mapped_check("unmap", stream, buffer);
+    uint32_t mapped = 1;
+    enum tandem_status status = stream_check(stream);
     if (status != TANDEM_OK)
         return status;
+    status = buffer_check(stream->owned.device, buffer);
+    if (status != TANDEM_OK)
+        return last_error_prefix(status, "unmap");
     const unsigned char *at = memory;
     if (at == NULL || at < buffer->base || at > buffer->base + buffer->bytes ||
-        __atomic_load_n(&buffer->maps, __ATOMIC_RELAXED) == 0)
+        !__atomic_compare_exchange_n(&buffer->is_mapped, &mapped, 0, false,
+                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return argument_error(
             "unmap: the memory is not mapped from this buffer");
-    __atomic_fetch_sub(&buffer->maps, 1, __ATOMIC_RELAXED);
     return TANDEM_OK;
 }

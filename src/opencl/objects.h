@@ -83,7 +83,7 @@ struct tandem_buffer {
      * id of the stream that already waits for this use. */
     _Atomic uint64_t prior_stream, prior_seqno, synced_stream;
     _Atomic uint32_t poison; /* status of the failed write, or TANDEM_OK */
-    _Atomic uint32_t map_count;
+    _Atomic uint32_t is_mapped;
     atomic_bool is_exposed; /* the caller has `mem` and may write to it */
     atomic_bool is_sealed;  /* never written again; see buffer_seal */
     struct packed_copy *packed_copies; /* see packed_copy.h */

@@ -17,15 +17,6 @@
 
 /* ---- layout ---- */
 
-SIZE(tandem_tensor_desc, 152, 148, 152)
-ALIGNMENT(tandem_tensor_desc, 8, 4, 8)
-FIELD(tandem_tensor_desc, buffer, 0, 0, 0)
-FIELD(tandem_tensor_desc, byte_offset, 8, 4, 8)
-FIELD(tandem_tensor_desc, dtype, 16, 12, 16)
-FIELD(tandem_tensor_desc, rank, 20, 16, 20)
-FIELD(tandem_tensor_desc, shape, 24, 20, 24)
-FIELD(tandem_tensor_desc, strides, 88, 84, 88)
-
 SIZE(tandem_op, 40, 28, 28)
 ALIGNMENT(tandem_op, 8, 4, 4)
 FIELD(tandem_op, struct_size, 0, 0, 0)

@@ -6,6 +6,7 @@
 #ifndef TANDEM_CONFORMANCE_CONTRACT_H
 #define TANDEM_CONFORMANCE_CONTRACT_H
 
+#include "../../tools/common/tensor_call.h"
 #include "mistakes.h"
 #include "operand.h"
 #include "suite.h"

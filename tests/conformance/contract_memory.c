@@ -379,7 +379,7 @@ static void map_nothing(struct suite *suite, struct vector *vector,
 static void map_use(struct suite *suite, struct vector *vector)
 {
     uint32_t flags = TANDEM_MAP_READ | TANDEM_MAP_WRITE;
-    void *memory = NULL;
+    void *memory = NULL, *second;
     enum tandem_status status;
 
     EXPECT_OK(suite, launch_add(suite, NULL, vector, vector, 10.0));
@@ -399,7 +399,13 @@ static void map_use(struct suite *suite, struct vector *vector)
         }
     for (int i = 0; i < 200; i++)
         ((float *)memory)[i] -= 10.0f;
+    expect(suite,
+           suite->api.map(suite->stream, vector->buffer, 2000, 40,
+                          TANDEM_MAP_READ, SUITE_TIMEOUT_NS, &second),
+           TANDEM_INVALID_ARGUMENT, "a second map");
     CALL_OK(unmap, suite->stream, vector->buffer, memory);
+    expect(suite, suite->api.unmap(suite->stream, vector->buffer, memory),
+           TANDEM_INVALID_ARGUMENT, "a second unmap");
     map_nothing(suite, vector, flags);
     EXPECT_OK(suite, launch_add(suite, NULL, vector, vector, -10.0));
     if (!EXPECT_OK(suite, vector_download(suite, NULL, vector)))

@@ -9,7 +9,7 @@
 #ifndef TANDEM_CONFORMANCE_MISTAKES_H
 #define TANDEM_CONFORMANCE_MISTAKES_H
 
-#include <tandem/backend.h>
+#include "../../tools/common/tensor_call.h"
 
 #include "operand.h"
 #include "operator_list.h"

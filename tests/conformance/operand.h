@@ -10,7 +10,7 @@
 
 #include "random.h"
 
-#include <tandem/backend.h>
+#include "../../tools/common/tensor_call.h"
 
 /* The memory layout of an operand. */
 enum operand_layout {

@@ -10,7 +10,7 @@
 #define TANDEM_TESTS_LAYER_WORKLOAD_H
 
 #include <stdbool.h>
-#include <tandem/backend.h>
+#include "common/tensor_desc.h"
 
 #define WORKLOAD_TEXT 1024
 /* The largest number of elements of a buffer. */

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/tensor_desc.h"
 #include "../../tools/common/resident_op.h"
 
 #define MAX_EXAMPLE_OUTPUT_BYTES (1u << 20)

@@ -6,6 +6,8 @@
 #ifndef TOOLS_OP_CASE_H
 #define TOOLS_OP_CASE_H
 
+#include "common/tensor_desc.h"
+
 #include <tandem/host.h>
 
 /* Must not be copied, because `op` points into the struct.  Operands are

@@ -6,6 +6,7 @@
 #ifndef TOOLS_RESIDENT_OP_H
 #define TOOLS_RESIDENT_OP_H
 
+#include "common/tensor_desc.h"
 #include "device_session.h"
 #include "op_case.h"
 #include "tensor_call.h"

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include <tandem/backend.h>
+#include "../../src/common/tensor_desc.h"
 
 /* The maximum number of inputs, and of outputs, also of invalid calls. */
 #define MAX_CALL_OPERANDS (TANDEM_MAX_OPERANDS + 1)

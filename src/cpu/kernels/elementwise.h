@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "common/tensor_desc.h"
 #include "common/iteration_space.h"
 #include "cpu/objects.h"
 

@@ -6,6 +6,7 @@
 #ifndef TANDEM_HOST_TENSOR_STORAGE_H
 #define TANDEM_HOST_TENSOR_STORAGE_H
 
+#include "common/tensor_desc.h"
 #include "host/context/context.h"
 #include "host/device/device.h"
 

@@ -314,7 +314,7 @@ enum tandem_status buffer_check(const struct tandem_device *device,
                                 const struct tandem_buffer *buffer)
 {
     enum tandem_status status = buffer_check_owner(device, buffer);
-    if (status == TANDEM_OK && atomic_load(&buffer->map_count) != 0)
+    if (status == TANDEM_OK && atomic_load(&buffer->is_mapped) != 0)
         return argument_error("the buffer is mapped; unmap it first");
     return status;
 }

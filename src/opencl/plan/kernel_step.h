@@ -4,6 +4,7 @@
 #ifndef TANDEM_OPENCL_PLAN_KERNEL_STEP_H
 #define TANDEM_OPENCL_PLAN_KERNEL_STEP_H
 
+#include "common/tensor_desc.h"
 #include "opencl/plan/plan.h"
 #include "common/params.cl"
 

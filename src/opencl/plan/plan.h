@@ -7,7 +7,7 @@
 #ifndef TANDEM_OPENCL_PLAN_PLAN_H
 #define TANDEM_OPENCL_PLAN_PLAN_H
 
-#include <tandem/backend.h>
+#include "common/tensor_desc.h"
 
 #include "common/iteration_space.h"
 #include "opencl/plan/gemm_kernel_configs.h"

@@ -149,20 +149,14 @@ static enum tandem_status check_map(struct tandem_stream *stream,
     return status;
 }
 
-enum tandem_status buffer_map(struct tandem_stream *stream,
-                              struct tandem_buffer *buffer, uint64_t offset,
-                              uint64_t bytes, uint32_t flags,
-                              uint64_t timeout_ns, void **out_memory)
+static enum tandem_status map_range(struct tandem_stream *stream,
+                                    struct tandem_buffer *buffer,
+                                    uint64_t offset, uint64_t bytes,
+                                    uint32_t flags, uint64_t timeout_ns,
+                                    void **out_memory)
 {
     const bool writes = (flags & TANDEM_MAP_WRITE) != 0;
-    enum tandem_status status = check_map(stream, buffer, offset, bytes, flags);
-    if (status != TANDEM_OK)
-        return status;
-    if (bytes == 0) {
-        atomic_fetch_add(&buffer->map_count, 1);
-        *out_memory = &empty_map;
-        return TANDEM_OK;
-    }
+    enum tandem_status status;
     cl_map_flags map_flags = (flags & TANDEM_MAP_READ) != 0 ? CL_MAP_READ : 0;
     map_flags |= writes ? CL_MAP_WRITE : 0;
     cl_int code = CL_SUCCESS;
@@ -188,9 +182,30 @@ enum tandem_status buffer_map(struct tandem_stream *stream,
         return status;
     }
     stream_mark_completed(stream, seqno);
-    atomic_fetch_add(&buffer->map_count, 1);
     *out_memory = memory;
     return TANDEM_OK;
+}
+
+enum tandem_status buffer_map(struct tandem_stream *stream,
+                              struct tandem_buffer *buffer, uint64_t offset,
+                              uint64_t bytes, uint32_t flags,
+                              uint64_t timeout_ns, void **out_memory)
+{
+    enum tandem_status status = check_map(stream, buffer, offset, bytes, flags);
+    uint32_t unmapped = 0;
+    if (status != TANDEM_OK)
+        return status;
+    if (!atomic_compare_exchange_strong(&buffer->is_mapped, &unmapped, 1))
+        return argument_error("map: the buffer is mapped; unmap it first");
+    if (bytes == 0) {
+        *out_memory = &empty_map;
+        return TANDEM_OK;
+    }
+    status =
+        map_range(stream, buffer, offset, bytes, flags, timeout_ns, out_memory);
+    if (status != TANDEM_OK)
+        atomic_store(&buffer->is_mapped, 0);
+    return status;
 }
 
 enum tandem_status buffer_unmap(struct tandem_stream *stream,
@@ -202,11 +217,11 @@ enum tandem_status buffer_unmap(struct tandem_stream *stream,
     status = buffer_check_owner(stream->device, buffer);
     if (status != TANDEM_OK)
         return last_error_prefix(status, "unmap");
-    if (atomic_load(&buffer->map_count) == 0 || memory == NULL)
+    if (atomic_load(&buffer->is_mapped) == 0 || memory == NULL)
         return argument_error(
             "unmap: the memory is not mapped from this buffer");
     if (memory == &empty_map) {
-        atomic_fetch_sub(&buffer->map_count, 1);
+        atomic_store(&buffer->is_mapped, 0);
         return TANDEM_OK;
     }
     cl_int code = clEnqueueUnmapMemObject(stream->queue, buffer->mem, memory, 0,
@@ -214,6 +229,6 @@ enum tandem_status buffer_unmap(struct tandem_stream *stream,
     if (code != CL_SUCCESS)
         return status_from_cl(stream->device, code, "clEnqueueUnmapMemObject");
     note_command(stream, buffer, !atomic_load(&buffer->is_sealed));
-    atomic_fetch_sub(&buffer->map_count, 1);
+    atomic_store(&buffer->is_mapped, 0);
     return TANDEM_OK;
 }
