@@ -354,6 +354,9 @@ struct tandem_alloc_options {
  * must not wait for another thread that does. */
 typedef void (*tandem_release_fn)(void *user);
 
+/* Callback of event_callback. The rules of tandem_release_fn hold. */
+typedef void (*tandem_event_fn)(void *user, enum tandem_status status);
+
 struct tandem_memory_stats {
     size_t struct_size;
     uint64_t allocated_bytes;     /* size of buffers that the caller holds */
@@ -628,10 +631,15 @@ struct tandem_backend {
     /* Required. Frees the event, which need not have passed. */
     void (*event_destroy)(struct tandem_event *event);
     /* Required [blocks]. Waits until the event has passed. With timeout 0 it
-     * polls: TANDEM_OK means that the event has passed, TANDEM_NOT_READY that
-     * it has not. */
+     * polls. */
     enum tandem_status (*event_wait)(struct tandem_event *event,
                                      uint64_t timeout_ns);
+    /* Optional. Calls fn(user, status) once, when event_wait does not return
+     * TANDEM_NOT_READY any more, with its status: in this call or later, by
+     * close at the latest, even if the event was destroyed. fn is not called if
+     * event_callback fails. Any thread. Fallback: TANDEM_UNSUPPORTED. */
+    enum tandem_status (*event_callback)(struct tandem_event *event,
+                                         tandem_event_fn fn, void *user);
     /* Optional. Returns the device time between two events that one profiling
      * stream has passed. Fallback: TANDEM_UNSUPPORTED. */
     enum tandem_status (*event_elapsed_ns)(struct tandem_event *start,

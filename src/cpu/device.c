@@ -207,6 +207,7 @@ static const struct tandem_backend backend = {
     .event_record = event_record,
     .event_destroy = event_destroy,
     .event_wait = event_wait,
+    .event_callback = event_callback,
     .event_elapsed_ns = event_elapsed_ns,
     .prepare = prepared_create,
     .prepared_wait = prepared_wait,

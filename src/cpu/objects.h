@@ -155,6 +155,8 @@ enum tandem_status event_record(struct tandem_stream *stream,
                                 struct tandem_event **out_event);
 void event_destroy(struct tandem_event *event);
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns);
+enum tandem_status event_callback(struct tandem_event *event,
+                                  tandem_event_fn fn, void *user);
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
                                     struct tandem_event *end, uint64_t *out_ns);
 

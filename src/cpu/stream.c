@@ -118,6 +118,18 @@ enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
     return event_check(event);
 }
 
+enum tandem_status event_callback(struct tandem_event *event,
+                                  tandem_event_fn fn, void *user)
+{
+    enum tandem_status status = event_check(event);
+    if (status != TANDEM_OK)
+        return status;
+    if (fn == NULL)
+        return argument_error("event_callback: fn is NULL");
+    fn(user, TANDEM_OK);
+    return TANDEM_OK;
+}
+
 enum tandem_status event_elapsed_ns(struct tandem_event *start,
                                     struct tandem_event *end, uint64_t *out_ns)
 {

@@ -23,6 +23,7 @@
 #include "opencl/memory/pinned_memory.h"
 #include "opencl/program/program_cache.h"
 #include "opencl/queue/event.h"
+#include "opencl/queue/event_callback.h"
 #include "opencl/queue/stream_lifecycle.h"
 #include "opencl/transfer/transfer_path.h"
 
@@ -460,6 +461,7 @@ void device_close(struct tandem_device *device)
     build_threads_stop(device);
     while (device->streams != NULL)
         stream_destroy(device->streams);
+    event_callbacks_finish(device);
     gemm_calls_finish(&device->gemm_calls);
     copy_threads_finish(&device->copy_threads);
     pthread_mutex_destroy(&device->copy_mutex);

@@ -20,6 +20,7 @@
 #include "opencl/launch/prepared.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/event.h"
+#include "opencl/queue/event_callback.h"
 #include "opencl/launch/kernel_launch.h"
 #include "opencl/queue/stream_lifecycle.h"
 #include "opencl/transfer/transfer.h"
@@ -318,6 +319,7 @@ static const struct tandem_backend backend = {
     .event_record = entry_event_record,
     .event_destroy = event_destroy,
     .event_wait = event_wait,
+    .event_callback = event_callback,
     .event_elapsed_ns = entry_elapsed,
     .prepare = entry_prepare,
     .prepared_wait = prepared_wait,

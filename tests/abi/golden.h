@@ -108,7 +108,7 @@ FIELD(tandem_memory_stats, buffer_count, 56, 52, 56)
 FIELD(tandem_memory_stats, cached_kernel_count, 64, 60, 64)
 FIELD(tandem_memory_stats, free_bytes, 72, 68, 72)
 
-SIZE(tandem_backend, 296, 152, 152)
+SIZE(tandem_backend, 304, 156, 156)
 ALIGNMENT(tandem_backend, 8, 4, 4)
 FIELD(tandem_backend, struct_size, 0, 0, 0)
 FIELD(tandem_backend, abi_major, 8, 4, 4)
@@ -147,7 +147,8 @@ FIELD(tandem_backend, stream_wait_event, 256, 132, 132)
 FIELD(tandem_backend, event_record, 264, 136, 136)
 FIELD(tandem_backend, event_destroy, 272, 140, 140)
 FIELD(tandem_backend, event_wait, 280, 144, 144)
-FIELD(tandem_backend, event_elapsed_ns, 288, 148, 148)
+FIELD(tandem_backend, event_callback, 288, 148, 148)
+FIELD(tandem_backend, event_elapsed_ns, 296, 152, 152)
 
 SIZE(tandem_tune_extension, 16, 8, 8)
 ALIGNMENT(tandem_tune_extension, 8, 4, 4)
@@ -335,6 +336,8 @@ ENTRY(event_record,
       enum tandem_status (*)(struct tandem_stream *, struct tandem_event **))
 ENTRY(event_destroy, void (*)(struct tandem_event *))
 ENTRY(event_wait, enum tandem_status (*)(struct tandem_event *, uint64_t))
+ENTRY(event_callback, enum tandem_status (*)(struct tandem_event *,
+                                             tandem_event_fn, void *))
 ENTRY(event_elapsed_ns,
       enum tandem_status (*)(struct tandem_event *, struct tandem_event *,
                              uint64_t *))

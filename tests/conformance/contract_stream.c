@@ -3,6 +3,7 @@
 #include "contract.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define N 20011
@@ -301,6 +302,93 @@ static void case_threads(struct suite *suite)
     }
 }
 
+/* Counts the calls of a callback, and sums their statuses. */
+struct callback_calls {
+    atomic_uint count, status;
+};
+
+static void callback_count(void *user, enum tandem_status status)
+{
+    struct callback_calls *calls = user;
+
+    atomic_fetch_add(&calls->status, (unsigned)status);
+    atomic_fetch_add(&calls->count, 1);
+}
+
+/* Waits for a callback, which gets this status, and is called once. */
+static void expect_call(struct suite *suite, struct callback_calls *calls,
+                        enum tandem_status status)
+{
+    for (int i = 0; i < 30000 && atomic_load(&calls->count) == 0; i++)
+        sleep_ms(1);
+    EXPECT(suite, atomic_load(&calls->count) == 1);
+    EXPECT(suite, atomic_load(&calls->status) == (unsigned)status);
+}
+
+static void case_callback(struct suite *suite)
+{
+    static struct callback_calls early, late, destroyed, none;
+    struct tandem_event *first = NULL, *last = NULL, *dropped = NULL;
+    struct vector *a;
+
+    if (!HAS_FUNCTION(event_callback))
+        return;
+    CALL_OK(event_record, suite->stream, &first);
+    CALL_OK(event_wait, first, SUITE_TIMEOUT_NS);
+    CALL_OK(event_callback, first, callback_count, &early);
+    expect_call(suite, &early, TANDEM_OK);
+    a = chain_start(suite, NULL);
+    CALL_OK(event_record, suite->stream, &dropped);
+    CALL_OK(event_record, suite->stream, &last);
+    CALL_OK(event_callback, dropped, callback_count, &destroyed);
+    suite->api.event_destroy(dropped);
+    CALL_OK(event_callback, last, callback_count, &late);
+    expect_call(suite, &late, TANDEM_OK);
+    expect_call(suite, &destroyed, TANDEM_OK);
+    CALL_OK(event_wait, last, 0);
+    if (a != NULL)
+        expect_vector(suite, NULL, a, 20.0f, 1.0f, "the chain");
+    expect(suite, suite->api.event_callback(NULL, callback_count, &none),
+           TANDEM_INVALID_ARGUMENT, "event_callback of NULL");
+    expect(suite, suite->api.event_callback(dropped, callback_count, &none),
+           TANDEM_INVALID_ARGUMENT, "event_callback of a destroyed event");
+    expect(suite, suite->api.event_callback(last, NULL, &none),
+           TANDEM_INVALID_ARGUMENT, "event_callback without a function");
+    stream_finish(suite, NULL);
+    EXPECT(suite, atomic_load(&early.count) == 1);
+    EXPECT(suite, atomic_load(&destroyed.count) == 1);
+    EXPECT(suite, atomic_load(&none.count) == 0);
+    suite->api.event_destroy(first);
+    suite->api.event_destroy(last);
+}
+
+/* close calls the callbacks that are left. */
+static void case_callback_close(struct suite *suite)
+{
+    static struct callback_calls calls;
+    struct tandem_device *device = NULL;
+    struct tandem_stream *stream = NULL;
+    struct tandem_event *event = NULL;
+
+    if (!HAS_FUNCTION(event_callback))
+        return;
+    device = device_new(suite, NULL, NULL);
+    stream = device == NULL ? NULL : stream_new(suite, device, 0);
+    if (stream == NULL)
+        return;
+    if (require_add(suite, device)) {
+        struct vector *a = vector_new(suite, device, stream, N, 0.0f, 1.0f);
+
+        for (int i = 0; i < 20 && a != NULL; i++)
+            EXPECT_OK(suite, launch_add(suite, stream, a, a, 1.0));
+    }
+    CALL_OK(event_record, stream, &event);
+    CALL_OK(event_callback, event, callback_count, &calls);
+    device_close(suite, device);
+    EXPECT(suite, atomic_load(&calls.count) == 1);
+    EXPECT(suite, atomic_load(&calls.status) == TANDEM_OK);
+}
+
 void contract_stream(struct suite *suite)
 {
     static const struct contract_case cases[] = {
@@ -309,6 +397,8 @@ void contract_stream(struct suite *suite)
         {"events: query, poll, wait", case_events, true},
         {"a timeout of 0 polls, and work ends", case_polls, true},
         {"a download with a timeout of 0", case_download_poll, true},
+        {"event_callback calls once", case_callback, true},
+        {"close calls the callbacks of events", case_callback_close, false},
         {"elapsed time of a profiling stream", case_elapsed, true},
         {"elapsed time needs a profiling stream", case_elapsed_refused, false},
         {"a stream destroyed while it works", case_destroy_busy, true},

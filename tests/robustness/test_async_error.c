@@ -4,6 +4,7 @@
  * rules of backend.h (Errors, Sticky), like the conformance suite does for
  * devices that can inject errors.
  */
+#include <stdatomic.h>
 #include <time.h>
 
 #include "single_fault.h"
@@ -192,6 +193,31 @@ TEST(work_after_a_failure_is_poisoned)
         RETURNS(TANDEM_FAILED, read_back(c));
     else
         expect_ramp(c, 1.0f, "the output of a rejected launch");
+}
+
+static void status_store(void *user, enum tandem_status status)
+{
+    atomic_store((atomic_int *)user, (int)status);
+}
+
+/* The callback gets the error of the work before the event, and of a stream
+ * that has an error. */
+TEST(a_callback_gets_the_error)
+{
+    static atomic_int status = -1;
+    struct tandem_event *event = NULL;
+
+    async_error_inject(INVALID_EVENT);
+    OK(plug.api->event_record(work.stream, &event));
+    OK(plug.api->event_callback(event, status_store, &status));
+    for (int i = 0; i < 60000 && atomic_load(&status) == -1; i++)
+        nanosleep(&(const struct timespec){0, 1000000}, NULL);
+    ck_assert_int_eq(atomic_load(&status), TANDEM_FAILED);
+    atomic_store(&status, -1);
+    OK(plug.api->event_callback(event, status_store, &status));
+    ck_assert_int_eq(atomic_load(&status), TANDEM_FAILED);
+    plug.api->event_destroy(event);
+    RETURNS(TANDEM_FAILED, synchronize());
 }
 
 TEST(another_stream_still_works)

@@ -5,6 +5,7 @@
  * made hang. Other builds and commands may take longer than the timeout on a
  * slow machine, so the test repeats such calls, as a host would.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -159,10 +160,17 @@ TEST(work_that_does_not_end)
     device_end();
 }
 
+static void statuses_add(void *user, enum tandem_status status)
+{
+    atomic_fetch_add((atomic_uint *)user, 1000u + (unsigned)status);
+}
+
 TEST(close_leaves_work_that_never_completes)
 {
+    static atomic_uint statuses;
     const struct layer_counts start = plug_counts(&plug);
     struct tandem_buffer *buffer;
+    struct tandem_event *event;
 
     device_new(SHORT);
     buffer = ramp_new();
@@ -170,9 +178,13 @@ TEST(close_leaves_work_that_never_completes)
     OK(synchronize());
     script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
     OK(unary(TANDEM_OP_NEG, buffer));
+    OK(plug.api->event_record(work.stream, &event));
+    OK(plug.api->event_callback(event, statuses_add, &statuses));
     clock_set_real_speed(true);
     workload_close(&work);
     clock_set_real_speed(false);
+    /* One call, with TANDEM_DEVICE_LOST. */
+    ck_assert_uint_eq(atomic_load(&statuses), 1000u + TANDEM_DEVICE_LOST);
     RETURNS(TANDEM_INVALID_ARGUMENT,
             plug.api->alloc(work.device, TANDEM_BYTES(64), &buffer));
     plug.release();

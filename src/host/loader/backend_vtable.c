@@ -77,6 +77,13 @@ static enum tandem_status trim_nothing(struct tandem_device *device,
     return TANDEM_OK;
 }
 
+static enum tandem_status callback_unsupported(struct tandem_event *event,
+                                               tandem_event_fn fn, void *user)
+{
+    (void)event, (void)fn, (void)user;
+    return TANDEM_UNSUPPORTED;
+}
+
 static enum tandem_status elapsed_unsupported(struct tandem_event *start,
                                               struct tandem_event *end,
                                               uint64_t *out_ns)
@@ -125,6 +132,7 @@ static void fallbacks_fill(struct tandem_backend *vtable)
     FALLBACK(unmap, unmap_unsupported);
     FALLBACK(buffer_seal, seal_nothing);
     FALLBACK(trim, trim_nothing);
+    FALLBACK(event_callback, callback_unsupported);
     FALLBACK(event_elapsed_ns, elapsed_unsupported);
 #undef FALLBACK
 }

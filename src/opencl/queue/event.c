@@ -33,7 +33,7 @@ static void list_remove(struct tandem_event *event)
         event->next->link = event->link;
 }
 
-static enum tandem_status event_check(const struct tandem_event *event)
+enum tandem_status event_check(const struct tandem_event *event)
 {
     enum tandem_status status =
         handle_check(&events, event, "event", "an event, or it was destroyed");
@@ -142,8 +142,13 @@ static enum tandem_status wait_and_record(struct tandem_event *event,
 enum tandem_status event_wait(struct tandem_event *event, uint64_t timeout_ns)
 {
     enum tandem_status status = event_check(event);
-    if (status == TANDEM_OK)
-        status = flush_stream(event);
+    return status == TANDEM_OK ? event_wait_live(event, timeout_ns) : status;
+}
+
+enum tandem_status event_wait_live(struct tandem_event *event,
+                                   uint64_t timeout_ns)
+{
+    enum tandem_status status = flush_stream(event);
     if (status != TANDEM_OK || atomic_load(&event->completed))
         return status;
     status = wait_and_record(event, timeout_ns);

@@ -23,6 +23,6 @@
     X(host_alloc)                                                              \
     X(host_free)                                                               \
     X(import_host)                                                             \
-    X(map) X(unmap) X(buffer_seal) X(trim) X(event_elapsed_ns)
+    X(map) X(unmap) X(buffer_seal) X(trim) X(event_callback) X(event_elapsed_ns)
 
 #endif

@@ -507,6 +507,8 @@ TEST(test_fallbacks_fill_the_table)
     ck_assert_int_eq(table->launch(stream, NULL, NULL, 0, NULL, 0),
                      TANDEM_INVALID_ARGUMENT);
     table->prepared_release(NULL);
+    ck_assert_int_eq(table->event_callback(NULL, NULL, NULL),
+                     TANDEM_UNSUPPORTED);
     table->free(buffer);
     table->stream_destroy(stream);
 }
