@@ -40,7 +40,7 @@ def build(source, directory):
     if not (source / "configure").is_file():
         call(["autoreconf", "-fi"], source)
     more = shlex.split(os.environ.get("TANDEM_WHEEL_CONFIGURE", ""))
-    call([source / "configure", *CONFIGURE, "CFLAGS=-O2", "CXXFLAGS=-O2",
+    call([source / "configure", *CONFIGURE, "CFLAGS=-O2",
           f"LDFLAGS={LDFLAGS}", *more], directory)
     call(["make", f"-j{len(os.sched_getaffinity(0))}"], directory)
     call(["make", "install", f"DESTDIR={directory / 'stage'}"], directory)

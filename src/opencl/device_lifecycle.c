@@ -53,8 +53,6 @@ static void context_release(struct tandem_device *device)
         clReleaseContext(hardware->context);
         hardware->context = NULL;
     }
-    if (hardware->open_count == 0)
-        clblast_overrides_restore(hardware);
     if (total_open_count == 0)
         clblast_clear_cache();
     clReleaseContext(device->context);
@@ -91,10 +89,8 @@ static enum tandem_status context_acquire(struct tandem_device *device,
     if (device->context != NULL)
         device->utility =
             clCreateCommandQueue(device->context, hardware->id, 0, &code);
-    if (device->utility != NULL) {
-        clblast_overrides_apply(device);
+    if (device->utility != NULL)
         return TANDEM_OK;
-    }
     status_from_cl(device, code, "clCreateContext or clCreateCommandQueue");
     /* The next open must not share a context that cannot create queues. */
     atomic_store(&device->lost, true);
@@ -121,9 +117,6 @@ static bool tuning_value_parse(void *user, const char *key, const char *value)
         return sm90a_self_test_result_parse(
             value, sm90a_self_test_stamp(device->hardware),
             &device->sm90a_self_test);
-    if (strncmp(key, "clblast.", 8) == 0)
-        return clblast_overrides_parse(&device->clblast_overrides,
-                                       device->hardware, key + 8, value);
     return true;
 }
 

@@ -15,16 +15,6 @@ libopencl_la_SOURCES = $(src_opencl_tree)
 nodist_libopencl_la_SOURCES = %D%/plan/kernel_sources.c
 libopencl_la_CPPFLAGS = $(AM_CPPFLAGS)
 
-# The only file in C++ is in its own library, so that the plugin is linked as C.
-if CLBLAST_PARAMETERS
-noinst_LTLIBRARIES += libclblast-defaults.la
-libclblast_defaults_la_SOURCES = %D%/gemm/clblast_current_parameters.cc
-libclblast_defaults_la_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=hidden \
-	-fvisibility-inlines-hidden
-libopencl_la_CPPFLAGS += -DTANDEM_CLBLAST_PARAMETERS
-tandem_opencl_la_LIBADD += libclblast-defaults.la $(CLBLAST_CXX_LIBS)
-endif
-
 # The plugin finds this program in its own directory.
 pluginexecdir = $(plugindir)
 pluginexec_PROGRAMS = tandem-compile

@@ -12,7 +12,6 @@
 #include "common/handle_pool.h"
 #include "opencl/compile_process/compile_pool.h"
 #include "opencl/device/cl_api.h"
-#include "opencl/gemm/clblast_overrides.h"
 #include "opencl/gemm/gemm_selector.h"
 #include "opencl/memory/block_pool.h"
 #include "opencl/plan/plan.h"
@@ -56,7 +55,6 @@ struct tandem_device {
     atomic_bool attention_mma_failed; /* the driver cannot run the kernel */
     enum sm90a_self_test_result sm90a_self_test; /* from the profile */
     bool self_test_only; /* tuning runs only the self-test */
-    struct clblast_overrides clblast_overrides; /* from the profile */
 };
 
 /* A buffer.  pool.mutex guards the list of buffers (next, link) and the list

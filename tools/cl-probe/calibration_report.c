@@ -269,13 +269,11 @@ static void print_crossovers(const json_t *results)
     table_destroy(&table);
 }
 
-/* Prints which GEMM kernels the profile chooses for some sizes, and whether
- * cl-probe --tune could make them faster. */
+/* Prints which GEMM kernels the profile chooses for some sizes. */
 static void print_routes(const json_t *result)
 {
     static const char *const dtypes[] = {"f32", "tf32", "f16"};
     const json_t *tuning = json_object_get(result, "tuning");
-    bool clblast = false, any = false;
 
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         char key[32];
@@ -283,18 +281,9 @@ static void print_routes(const json_t *result)
 
         snprintf(key, sizeof key, "gemm.selected.%s", dtypes[i]);
         chosen = json_string_value(json_object_get(tuning, key));
-        if (chosen == NULL)
-            continue;
-        printf("  products of %s: %s\n", dtypes[i], chosen);
-        clblast = clblast || strstr(chosen, "clblast") != NULL;
-        any = true;
+        if (chosen != NULL)
+            printf("  products of %s: %s\n", dtypes[i], chosen);
     }
-    if (clblast)
-        printf("  cl-probe --tune searches faster parameters for CLBlast's "
-               "kernels\n");
-    else if (any)
-        printf("  cl-probe --tune would search for CLBlast, which none of "
-               "these needs\n");
 }
 
 /* Prints a line that is indented by two columns, and breaks it if necessary. */

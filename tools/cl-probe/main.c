@@ -48,8 +48,7 @@ enum long_option {
 
 static int (*const modes[])(const struct probe_options *options) = {
     probe_list,    probe_calibrate,   probe_tune,       probe_verify,
-    probe_explain, probe_clear_cache, probe_warm_cache,
-    probe_doctor,
+    probe_explain, probe_clear_cache, probe_warm_cache, probe_doctor,
 };
 
 static const struct option long_options[] = {
@@ -102,8 +101,8 @@ static const char help[] =
     "                     machine (10)\n"
     "  --replace          with --calibrate: keep no costs of the earlier\n"
     "                     profile, even if it is better\n"
-    "  --tune             search for faster parameters of matrix products and\n"
-    "                     keep them in the profile, as they are found\n"
+    "  --tune             measure the kernels of matrix products for longer,\n"
+    "                     and keep each result in the profile at once\n"
     "  --budget=S         with --tune: seconds a device (60)\n"
     "  --verify           check every operator against a float64 reference;\n"
     "                     what is wrong is not used until it is found right\n"

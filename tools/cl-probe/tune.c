@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Implements cl-probe --tune, which searches for better kernel parameters, one
+ * Implements cl-probe --tune, which measures the costs of GEMM kernels, one
  * device after another.  The child process of a device saves the profile after
  * each result, so a crash loses nothing.
  */
@@ -83,7 +83,7 @@ int probe_tune(const struct probe_options *options)
 {
     const struct device_job job = {
         .verb = "tune",
-        .work = "the search for parameters",
+        .work = "the measurement of GEMM kernels",
         .limit_s = budget_of(options) + AFTER_S,
         .expected_s = budget_of(options),
         .saves = true,

@@ -4,11 +4,12 @@
 
 #include <clblast_c.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "common/secure_file.h"
 #include "common/thread_state_guard.h"
-#include "opencl/gemm/clblast_params.h"
 #include "opencl/device/cl_status.h"
 #include "opencl/queue/hazard_tracking.h"
 
@@ -56,16 +57,36 @@ static void call_init(struct clblast_call *out, const struct tandem_gemm *gemm)
         .c_stride = (size_t)gemm->c.batch_stride};
 }
 
-bool clblast_supports_alignment(struct tandem_device *device,
-                                const struct tandem_gemm *gemm)
+/* Alignment that is sufficient for CLBlast's longest vector loads. */
+#define VECTOR_BYTES 64u
+
+bool clblast_supports_alignment(const struct tandem_gemm *gemm)
 {
     uint32_t misalignment = buffer_misalignment(gemm->a.buffer) |
                             buffer_misalignment(gemm->b.buffer) |
                             buffer_misalignment(gemm->c.buffer);
-    if (misalignment == 0)
-        return true;
-    clblast_init_once(&device->utility);
-    return misalignment % clblast_operand_alignment(device->hardware) == 0;
+    return misalignment % VECTOR_BYTES == 0;
+}
+
+/* Initializes CLBlast. Must be called before any other function of CLBlast. In
+ * the first call of the process, CLBlast fills its table of parameters without
+ * a lock. Two simultaneous first calls would free each other's table, so one
+ * thread makes the first call, which needs no kernel, under a mutex. */
+static void clblast_init_once(cl_command_queue *queue)
+{
+    static atomic_bool done;
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    const size_t n = 16;
+    size_t bytes;
+    if (atomic_load_explicit(&done, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&mutex);
+    if (!atomic_load_explicit(&done, memory_order_relaxed) &&
+        CLBlastSGemmTempBufferSize(CLBlastLayoutRowMajor, CLBlastTransposeNo,
+                                   CLBlastTransposeNo, n, n, n, 0, n, 0, n, 0,
+                                   n, queue, &bytes) == CLBlastSuccess)
+        atomic_store_explicit(&done, true, memory_order_release);
+    pthread_mutex_unlock(&mutex);
 }
 
 /* Multiplies n x n matrices in the buffer `memory` and waits for the result. */
@@ -98,7 +119,6 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
     /* The compile lock is needed because CLBlast asks drivers for binaries. */
     bool waited;
     int lock = compile_lock_acquire(device, &waited);
-    clblast_overrides_self_test(device, batched);
     uint32_t count = device->hardware->info.kind == TANDEM_DEVICE_CPU ? 1 : 2;
     size_t side = sides[count - 1];
     cl_int code = CL_SUCCESS;
@@ -242,7 +262,6 @@ static enum tandem_status first_call(struct tandem_stream *stream,
     bool waited;
     thread_state_guard_enter(&host);
     int lock = compile_lock_acquire(device, &waited);
-    clblast_overrides_self_test(device, call->batch > 1);
     enum tandem_status status = call_in_parts(stream, *call);
     lock_release(lock);
     thread_state_guard_leave(&host);

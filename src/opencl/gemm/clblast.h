@@ -13,21 +13,13 @@
 
 /* Returns true if the operands have the alignment that CLBlast's vector loads
  * need. Imported memory can have a smaller alignment. */
-bool clblast_supports_alignment(struct tandem_device *device,
-                                const struct tandem_gemm *gemm);
+bool clblast_supports_alignment(const struct tandem_gemm *gemm);
 /* Enqueues c = alpha * a * b + beta * c with CLBlast. `gemm` must not be empty,
  * and clblast_supports_gemm() must return true for it. */
 enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
                                        const struct tandem_gemm *gemm);
 /* Runs GEMMs on scratch memory, so that CLBlast compiles its kernels. */
 enum tandem_status clblast_warm(struct tandem_device *device, bool batched);
-/* Compares results of CLBlast's direct and indirect kernels with f64 sums.
- * CLBlast uses the indirect kernel if m * n * k is at least min_indirect cubed.
- * Returns TANDEM_FAILED if an element is wrong. */
-enum tandem_status clblast_self_test_run(struct tandem_device *device,
-                                         bool batched, uint32_t min_indirect);
-/* Fills `out` with pseudo-random numbers in [-1, 1). */
-void clblast_self_test_fill(float *out, size_t count, uint32_t seed);
 /* Empties CLBlast's program cache. There must be no open device. */
 void clblast_clear_cache(void);
 

@@ -176,14 +176,12 @@ static void gemm_set_memory(struct tandem_gemm *gemm,
     matrix_set_memory(&gemm->c, memory);
 }
 
-bool launch_supports_clblast(struct tandem_device *device,
-                             const struct launch_plan *plan,
+bool launch_supports_clblast(const struct launch_plan *plan,
                              const struct launch_memory *memory)
 {
     struct tandem_gemm gemm = plan->gemm.gemm;
     gemm_set_memory(&gemm, memory);
-    return clblast_supports_gemm(&gemm) &&
-           clblast_supports_alignment(device, &gemm);
+    return clblast_supports_gemm(&gemm) && clblast_supports_alignment(&gemm);
 }
 
 static enum tandem_status clblast_launch(struct tandem_stream *stream,

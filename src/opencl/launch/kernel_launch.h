@@ -31,8 +31,7 @@ void gemm_memory_to_slots(struct tandem_gemm *gemm, struct launch_memory *out);
 
 /* Returns true if CLBlast, which the plan uses, can compute the GEMM with this
  * memory: it limits offsets and alignment. */
-bool launch_supports_clblast(struct tandem_device *device,
-                             const struct launch_plan *plan,
+bool launch_supports_clblast(const struct launch_plan *plan,
                              const struct launch_memory *memory);
 /* Enqueues the steps of the plan. `memory` also has the temporary buffer. */
 enum tandem_status launch_steps(struct tandem_stream *stream,

@@ -434,7 +434,7 @@ static enum tandem_status variant_launch(struct tandem_stream *stream,
     struct stored_plan *variant = NULL;
     const struct gemm_selector *selector = &stream->device->gemm_selector;
     if (used->plan.gemm.uses_clblast &&
-        !launch_supports_clblast(stream->device, &used->plan, memory))
+        !launch_supports_clblast(&used->plan, memory))
         variant = variant_get(prepared, used, 0);
     const struct stored_plan *plan = variant != NULL ? variant : used;
     uint32_t packed =
@@ -492,8 +492,7 @@ static enum tandem_status launch_with_scalars(
             (enum gemm_kernel_id)(clblast ? 0 : used->plan.selected_gemm - 1),
         .split = used->plan.gemm.split};
     const bool avoids_clblast =
-        clblast &&
-        !launch_supports_clblast(stream->device, &used->plan, memory);
+        clblast && !launch_supports_clblast(&used->plan, memory);
     const struct plan_variant change = {has_gemm && !avoids_clblast ? &selection
                                                                     : NULL,
                                         0, avoids_clblast, &scalars->op};

@@ -6,17 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "opencl/gemm/clblast.h"
-#include "opencl/gemm/clblast_params.h"
 #include "opencl/device/device.h"
 
 /* Scratch memory for a GEMM of 4096 x 4096 matrices and CLBlast's packed
  * operands. On a CPU, the matrices are 1024 x 1024. */
 #define SCRATCH_BYTES (UINT64_C(192) << 20)
 #define CPU_SCRATCH_BYTES (UINT64_C(32) << 20)
-/* Time that the search for CLBlast parameters leaves for the measurements after
- * it. The search runs only if more than twice this time is left. */
-#define COST_MODEL_NS UINT64_C(2500000000)
 /* Minimum time budget for measuring the kernels that only 16-bit and
  * reduced-accuracy GEMMs use. */
 #define ALL_KERNELS_NS UINT64_C(4000000000)
@@ -121,35 +116,6 @@ static uint64_t scratch_bytes(const struct tandem_device *device)
                : bytes;
 }
 
-/* Searches for fast CLBlast parameters and times CLBlast with the best ones.
- * Afterwards restores the parameters that CLBlast had before the search. */
-static enum tandem_status tune_clblast(struct kernel_timer *timer,
-                                       const struct tuning_results_sink *sink,
-                                       uint32_t *time_count)
-{
-    cl_device_id id = timer->device->hardware->id;
-    struct clblast_params before[CLBLAST_KERNEL_COUNT];
-    uint64_t end = timer->deadline_ns;
-    clblast_init_once(&timer->stream->queue);
-    for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
-        if (!clblast_params_get(id, (enum clblast_kernel_id)i, &before[i])) {
-            device_log(timer->device, TANDEM_LOG_WARNING,
-                       "tune: skips the search for CLBlast parameters, because "
-                       "CLBlast does not return its current ones");
-            return TANDEM_OK;
-        }
-    timer->deadline_ns = end - COST_MODEL_NS;
-    enum tandem_status status = clblast_search_run(timer, sink);
-    timer->deadline_ns = end;
-    if (status == TANDEM_OK)
-        status = tune_clblast_times(timer, sink, time_count);
-    /* Free the programs that CLBlast built for all candidates. */
-    clblast_clear_cache();
-    for (uint32_t i = 0; i < CLBLAST_KERNEL_COUNT; i++)
-        clblast_params_set(id, (enum clblast_kernel_id)i, &before[i]);
-    return status;
-}
-
 enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
                                tandem_tuning_result_fn callback, void *user)
 {
@@ -157,7 +123,6 @@ enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
     struct selection_report report;
     const struct tuning_results_sink output = {callback, user};
     const bool all_kernels = budget_ns >= ALL_KERNELS_NS;
-    uint32_t time_count = 0;
     if (budget_ns == 0)
         return TANDEM_OK;
     if (device->self_test_only)
@@ -169,12 +134,8 @@ enum tandem_status tune_device(struct tandem_device *device, uint64_t budget_ns,
     if (status == TANDEM_OK)
         status = tune_gemm_costs(&timer, sink, all_kernels);
     if (status == TANDEM_OK)
-        status = tune_clblast_times(&timer, sink, &time_count);
-    /* Do not count measurements that the CLBlast search aborts. */
+        status = tune_clblast_times(&timer, sink);
     const uint32_t aborted = timer.aborted;
-    if (status == TANDEM_OK &&
-        kernel_timer_remaining_ns(&timer) > 2 * COST_MODEL_NS)
-        status = tune_clblast(&timer, sink, &time_count);
     kernel_timer_finish(&timer);
     if (status == TANDEM_OK)
         selection_report_write(&report, all_kernels);

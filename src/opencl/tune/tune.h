@@ -45,14 +45,8 @@ enum tandem_status tune_gemm_costs(struct kernel_timer *timer,
                                    const struct tuning_results_sink *sink,
                                    bool all_kernels);
 
-/* Times CLBlast for several GEMM shapes. If at least *count shapes were timed,
- * reports the times and sets *count to the number of timed shapes. */
+/* Times CLBlast for several GEMM shapes and reports the times. */
 enum tandem_status tune_clblast_times(struct kernel_timer *timer,
-                                      const struct tuning_results_sink *sink,
-                                      uint32_t *count);
-/* Searches for fast CLBlast parameters. The best parameters remain set in
- * CLBlast. */
-enum tandem_status clblast_search_run(struct kernel_timer *timer,
                                       const struct tuning_results_sink *sink);
 /* Runs the self-test of the sm_90a programs if the device supports them. First
  * reports "started", which remains the result if the driver crashes. */

@@ -29,8 +29,8 @@ static double shape_work(const struct shape *shape)
 }
 
 /* Appends the time of one shape to `text`, in the format of gemm_cost_model.h.
- * Returns false and appends nothing if `text` is too small. */
-static bool time_append(char *text, size_t bytes, const struct shape *shape,
+ * Appends nothing if `text` is too small. */
+static void time_append(char *text, size_t bytes, const struct shape *shape,
                         double ns)
 {
     const double values[5] = {(double)shape->m, (double)shape->n,
@@ -38,15 +38,14 @@ static bool time_append(char *text, size_t bytes, const struct shape *shape,
     size_t before = strlen(text);
     for (uint32_t i = 0; i < 5; i++) {
         if (strlen(text) + 3 > bytes)
-            return false;
+            return;
         if (i > 0 || before > 0)
             strcat(text, i > 0 ? " " : "; ");
         if (!decimal_append_double(text, bytes, values[i])) {
             text[before] = '\0';
-            return false;
+            return;
         }
     }
-    return true;
 }
 
 static enum tandem_status clblast_launch(struct kernel_timer *timer, void *gemm)
@@ -55,11 +54,9 @@ static enum tandem_status clblast_launch(struct kernel_timer *timer, void *gemm)
 }
 
 enum tandem_status tune_clblast_times(struct kernel_timer *timer,
-                                      const struct tuning_results_sink *sink,
-                                      uint32_t *count)
+                                      const struct tuning_results_sink *sink)
 {
     char text[2048] = "";
-    uint32_t timed_count = 0;
     /* Time per multiply-add of the last timed shape, which predicts the time of
      * the next shape. Each shape is launched at least five times, so a shape is
      * skipped if one launch would take an eighth of the remaining time. */
@@ -81,11 +78,9 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
         if (status != TANDEM_OK)
             continue;
         ns_per_work = ns / shape_work(shape);
-        timed_count += time_append(text, sizeof(text), shape, ns);
+        time_append(text, sizeof(text), shape, ns);
     }
-    if (timed_count > 0 && timed_count >= *count) {
+    if (text[0] != '\0')
         sink->callback(sink->user, "gemm.clblast_times", text);
-        *count = timed_count;
-    }
     return tuning_can_continue(status) ? TANDEM_OK : status;
 }
