@@ -45,6 +45,7 @@ nobase_dist_pluginexample_DATA = $(src_example_files) $(op_class_files) \
 	src/common/resize_coordinates.c src/common/resize_coordinates.h \
 	src/common/topk_key.h src/common/pad_space.h \
 	src/common/iteration_space.h \
+	src/common/tensor_desc.h \
 	src/common/tensor_overlap.c src/common/tensor_overlap.h \
 	src/common/thread_local.h \
 	src/common/thread_state_guard.c src/common/thread_state_guard.h \
