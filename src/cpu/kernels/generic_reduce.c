@@ -99,16 +99,13 @@ static double row_square_about(const float *x, int64_t n, float m)
     return sum;
 }
 
-static bool row_norm(float *y, const float *x, int64_t n, float m, float factor,
+static void row_norm(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias)
 {
-    bool large = false;
     for (int64_t i = 0; i < n; i++) {
         float h = (x[i] - m) * factor;
         y[i] = bias != NULL ? fmaf(h, scale[i], bias[i]) : h * scale[i];
-        large |= fabsf(scale[i]) > NORM_SCALE;
     }
-    return large;
 }
 
 #define COLUMN(name, type, expression)                                         \

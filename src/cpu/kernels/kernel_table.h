@@ -56,11 +56,6 @@ typedef void (*row_fn)(const struct row *row);
 /* Maximum rows per column_argmax call, which stores row numbers as f32. */
 #define FIND_ROWS 4096
 
-/* norm_row is always accurate if no scale exceeds NORM_SCALE in magnitude.
- * Multiplying a subnormal by at most NORM_SCALE keeps its rounding error within
- * the tolerance of layer_norm and rms_norm. */
-#define NORM_SCALE 16.0f
-
 /* Function that casts n contiguous elements.  The operands do not overlap. */
 typedef void (*dense_cast_fn)(void *to, const void *from, int64_t n);
 #define CAST_SOURCES 4
@@ -123,10 +118,9 @@ struct kernels {
     /* Returns the sum of (x - m)^2 over a row `x`.  Rounds x - m to f32. */
     double (*square_about)(const float *x, int64_t n, float m);
     /* Stores y = (x - m) * factor * scale + bias, without the bias if `bias` is
-     * NULL.  `y` may alias `x`.  Returns true if a conservative test finds that
-     * an element of `scale` can exceed NORM_SCALE in magnitude.  `y` can then
-     * be inaccurate where (x - m) * factor is subnormal. */
-    bool (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
+     * NULL.  `y` may alias `x`.  Where (x - m) * factor is subnormal, it loses
+     * digits, which the metric of the norms allows. */
+    void (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
     void (*weighted_sums)(const struct weighted_sums *sums);

@@ -85,35 +85,6 @@ static void row_strided(const struct norm *norm, const float *x, float *y,
 #define MAX_MEAN 0x1p100f
 #define MAX_FACTOR 0x1p100
 
-/* Recomputes elements in f64 if their normalized value is so small that f32
- * loses digits, and their scale is so large that the error becomes visible. */
-static void row_lift(const struct norm *norm, const float *x, float *y,
-                     float mean, double factor)
-{
-    for (int64_t i = 0; i < norm->spaces.reduced.elements; i++) {
-        double h = (double)(x[i] - mean) * factor;
-        if (h != 0 && fabs(h) < 0x1p-100 && fabsf(norm->scale[i]) > NORM_SCALE)
-            y[i] = (float)(h * (double)norm->scale[i] +
-                           (norm->bias != NULL ? (double)norm->bias[i] : 0.0));
-    }
-}
-
-/* Cached result of scales_large, valid if `known` is true. */
-struct scales {
-    bool known, large;
-};
-
-/* Returns true if the magnitude of any scale exceeds NORM_SCALE. */
-static bool scales_large(struct scales *scales, const struct norm *norm)
-{
-    int64_t n = norm->spaces.reduced.elements;
-    if (!scales->known)
-        scales->large = !(norm->kernels->max(norm->scale, n) <= NORM_SCALE &&
-                          norm->kernels->min(norm->scale, n) >= -NORM_SCALE);
-    scales->known = true;
-    return scales->large;
-}
-
 /* Computes a row of group norm, whose channels have one scale and bias each. */
 static void channels_store(const struct norm *norm, const float *x, float *y,
                            struct affine affine, double mean, double factor)
@@ -130,7 +101,7 @@ static void channels_store(const struct norm *norm, const float *x, float *y,
 }
 
 static void row_dense(const struct norm *norm, const float *x, float *y,
-                      struct affine affine, struct scales *scales)
+                      struct affine affine)
 {
     const struct kernels *kernels = norm->kernels;
     int64_t n = norm->spaces.reduced.elements;
@@ -143,17 +114,15 @@ static void row_dense(const struct norm *norm, const float *x, float *y,
         row_strided(norm, x, y, affine);
     else if (norm->groups != 0)
         channels_store(norm, x, y, affine, (double)mean, factor);
-    else if (kernels->norm_row(y, x, n, mean, (float)factor, norm->scale,
-                               norm->bias) &&
-             scales_large(scales, norm))
-        row_lift(norm, x, y, mean, factor);
+    else
+        kernels->norm_row(y, x, n, mean, (float)factor, norm->scale,
+                          norm->bias);
 }
 
 static void rows_run(const void *context, int64_t first, int64_t end)
 {
     const struct norm *norm = context;
     const struct iteration_space *kept = &norm->spaces.kept;
-    struct scales scales = {false, false};
     struct cursor cursor;
     cursor_seek(&cursor, kept, first);
     for (int64_t i = first; i < end; i++) {
@@ -167,7 +136,7 @@ static void rows_run(const void *context, int64_t first, int64_t end)
             affine.bias += channel * space->strides[1][0];
         }
         if (norm->dense)
-            row_dense(norm, x, y, affine, &scales);
+            row_dense(norm, x, y, affine);
         else
             row_strided(norm, x, y, affine);
         cursor_move(&cursor, kept, kept->rank - 1, 1);

@@ -298,19 +298,14 @@ static void row_shift(float *y, const float *x, int64_t n, float m, float l)
     }
 }
 
-/* Implements norm_row.  Returns true if any scale is NaN or has a magnitude of
- * at least 2.  Combines the scales by a bitwise OR: an f32 has its top exponent
- * bit set exactly if it is NaN or at least 2 in magnitude. */
-static bool row_norm(float *y, const float *x, int64_t n, float m, float factor,
+static void row_norm(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias)
 {
-    vf mean = vf_set(m), f = vf_set(factor), zero = vf_set(0), bits = zero;
-    float lanes[LANES];
+    vf mean = vf_set(m), f = vf_set(factor), zero = vf_set(0);
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         vf h = (vf_load(x + i) - mean) * f;
         vf s = vf_load(scale + i), z = h * s;
-        bits = vf_or(bits, s);
         if (bias != NULL)
             z = vf_fma(h, s, vf_load(bias + i));
         vf_store(y + i, z);
@@ -318,16 +313,10 @@ static bool row_norm(float *y, const float *x, int64_t n, float m, float factor,
     if (i < n) {
         vf h = (vf_load_part(x + i, n - i, zero) - mean) * f;
         vf s = vf_load_part(scale + i, n - i, zero), z = h * s;
-        bits = vf_or(bits, s);
         if (bias != NULL)
             z = vf_fma(h, s, vf_load_part(bias + i, n - i, zero));
         vf_store_part(y + i, n - i, z);
     }
-    vf_store(lanes, vf_abs(bits));
-    bool large = false;
-    for (int k = 0; k < LANES; k++)
-        large |= !(lanes[k] < 2.0f);
-    return large;
 }
 
 void ISA(reduce_kernels)(struct kernels *table)

@@ -21,7 +21,6 @@ typedef __m256d vd;
 #define vf_set _mm256_set1_ps
 #define vf_fma _mm256_fmadd_ps
 #define vf_sqrt _mm256_sqrt_ps
-#define vf_or _mm256_or_ps
 #define vf_xor _mm256_xor_ps
 #define vf_andnot _mm256_andnot_ps
 #define vf_max_raw _mm256_max_ps

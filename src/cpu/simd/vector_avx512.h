@@ -22,7 +22,6 @@ typedef __m512d vd;
 #define vf_fma _mm512_fmadd_ps
 #define vf_sqrt _mm512_sqrt_ps
 #define vf_scale _mm512_scalef_ps
-#define vf_or _mm512_or_ps
 #define vf_xor _mm512_xor_ps
 #define vf_andnot _mm512_andnot_ps
 #define vf_max_raw _mm512_max_ps

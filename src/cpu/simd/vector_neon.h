@@ -85,11 +85,6 @@ static inline vf vf_scale(vf x, vf n)
     return vmulq_f32(vmulq_f32(x, vreinterpretq_f32_s32(half)),
                      vreinterpretq_f32_s32(rest));
 }
-static inline vf vf_or(vf a, vf b)
-{
-    return vreinterpretq_f32_u32(
-        vorrq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
-}
 static inline vf vf_xor(vf a, vf b)
 {
     return vreinterpretq_f32_u32(
