@@ -281,7 +281,8 @@ enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
         status = stream_begin_use(stream, buffers[i]);
     if (status != TANDEM_OK)
         return status;
-    bool is_first = kernel_variant_query(stream->device, &key) != TANDEM_OK;
+    /* A build in the background would compile the same kernels. */
+    bool is_first = kernel_variant_wait(stream->device, &key) != TANDEM_OK;
     status = is_first ? first_call(stream, &call) : call_in_parts(stream, call);
     for (uint32_t i = 0; i < 3; i++)
         stream_note_use(stream, buffers[i], i == 2);

@@ -329,10 +329,8 @@ static enum tandem_status build_start(struct tandem_device *device,
         programs->thread_count);
 }
 
-/* Waits until the build of the variant ends or times out, and returns
- * build_status().  The caller holds programs.mutex. */
-static enum tandem_status build_wait(struct tandem_device *device,
-                                     const struct kernel_variant *variant)
+enum tandem_status build_wait(struct tandem_device *device,
+                              const struct kernel_variant *variant)
 {
     while (
         (variant->state == BUILD_QUEUED || variant->state == BUILD_RUNNING) &&

@@ -152,6 +152,18 @@ enum tandem_status kernel_variant_query(struct tandem_device *device,
     return status;
 }
 
+enum tandem_status kernel_variant_wait(struct tandem_device *device,
+                                       const struct kernel_key *key)
+{
+    struct programs *programs = &device->programs;
+    pthread_mutex_lock(&programs->mutex);
+    struct kernel_variant *variant = variant_find(programs, key);
+    enum tandem_status status =
+        variant != NULL ? build_wait(device, variant) : TANDEM_OUT_OF_MEMORY;
+    pthread_mutex_unlock(&programs->mutex);
+    return status;
+}
+
 void kernel_variant_mark_ready(struct tandem_device *device,
                                const struct kernel_key *key)
 {

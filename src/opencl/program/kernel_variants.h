@@ -106,6 +106,9 @@ enum tandem_status kernel_variant_prepare_clblast(struct tandem_device *device,
  * FAILED if the build has timed out, or otherwise NOT_READY. */
 enum tandem_status kernel_variant_query(struct tandem_device *device,
                                         const struct kernel_key *key);
+/* The same, but first waits for a build that is queued or running. */
+enum tandem_status kernel_variant_wait(struct tandem_device *device,
+                                       const struct kernel_key *key);
 /* Marks the CLBlast kernels that `key` stands for as built.  Call this function
  * after CLBlast's first GEMM, in which CLBlast compiles its kernels. */
 void kernel_variant_mark_ready(struct tandem_device *device,
@@ -130,6 +133,10 @@ static inline uint32_t log2_floor(uint64_t value)
 /* Returns the key of CLBlast's kernels for single GEMMs, or for strided batched
  * GEMMs. */
 struct kernel_key clblast_key(bool batched);
+/* Waits until a build of the variant that is queued or running ends or times
+ * out, and returns build_status().  The caller holds programs.mutex. */
+enum tandem_status build_wait(struct tandem_device *device,
+                              const struct kernel_variant *variant);
 /* Returns TANDEM_OK if the variant is built, or the error of its failed build.
  * Returns FAILED if the build has timed out, and otherwise NOT_READY.  Can
  * start a build thread.  The caller holds programs.mutex. */
