@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/program/kernel_variants.h"
 #include "common/decimal.h"
 #include "common/prepared_call.h"
 #include "common/struct_size.h"
@@ -15,7 +16,7 @@
 #include "opencl/device/driver_blocklist_check.h"
 #include "opencl/device/quirks.h"
 #include "opencl/device/tuning_section.h"
-#include "opencl/gemm/clblast.h"
+#include "opencl/launch/clblast.h"
 #include "opencl/launch/prepared.h"
 #include "opencl/memory/buffer.h"
 #include "opencl/memory/deferred_release.h"

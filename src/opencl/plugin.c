@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/argument_check.h"
+#include "opencl/program/kernel_variants.h"
 #include "common/gemm_operator.h"
 #include "common/last_error.h"
 #include "common/thread_state_guard.h"

@@ -20,6 +20,7 @@
 #include "common/last_error.h"
 #include "common/operator_table.h"
 #include "common/op_class.h"
+#include "opencl/plan/gemm_selector.h"
 #include "opencl/plan/operand_packing.h"
 #include "opencl/plan/plan.h"
 #include "opencl/device/device_enumeration.h"
@@ -237,41 +238,22 @@ static void inputs_fill(struct search *search, const struct sample *sample,
         tensor_arrange(&search->tensors[i], how);
 }
 
-/* The kernel that select_gemm selects: for gathered patches, or else for a
- * matrix. */
-static struct {
-    enum gemm_kernel_id kernel;
-    bool patches;
-} selected;
-
-/* The member of the same name of struct op_request. */
-static bool select_gemm(struct gemm_selector *selector,
-                        const struct tandem_gemm *gemm, bool patches,
-                        uint64_t bytes, struct gemm_selection *out)
-{
-    (void)selector;
-    (void)bytes;
-    *out =
-        (struct gemm_selection){.kernel = selected.kernel, .split = NO_SPLIT};
-    return patches == selected.patches &&
-           (!patches || gemm_kernel_reads_patches(selected.kernel)) &&
-           gemm_kernel_supports(gemm, selected.kernel);
-}
-
-/* Plans a convolution as GEMM, with each kernel that can read patches, and with
- * stored patches. */
+/* Plans a convolution as GEMM with each kernel: with gathered patches if the
+ * kernel can read them, otherwise with stored patches. */
 static void conv_try(struct search *search)
 {
     struct op_request request = search->request;
+    struct gemm_selector selector;
     struct launch_plan plan;
 
-    request.select_gemm = select_gemm;
-    for (uint32_t i = 0; i <= GEMM_KERNEL_COUNT; i++) {
-        selected.patches = i < GEMM_KERNEL_COUNT;
-        selected.kernel =
-            i < GEMM_KERNEL_COUNT ? (enum gemm_kernel_id)i : GEMM_SIMT_32X64;
-        if ((!selected.patches || gemm_kernel_reads_patches(selected.kernel)) &&
-            launch_plan_make(&plan, &request) == TANDEM_OK)
+    gemm_selector_init(&selector, request.hardware);
+    gemm_selector_enable_sm90a(&selector);
+    selector.forced = true;
+    request.gemm_selector = &selector;
+    for (uint32_t i = 0; i < GEMM_KERNEL_COUNT; i++) {
+        selector.forced_selection = (struct gemm_selection){
+            .kernel = (enum gemm_kernel_id)i, .split = NO_SPLIT};
+        if (launch_plan_make(&plan, &request) == TANDEM_OK)
             plan_add(search->keys, &plan);
     }
 }

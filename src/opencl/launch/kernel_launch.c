@@ -6,7 +6,7 @@
 
 #include "common/operator_table.h"
 #include "opencl/device/cl_status.h"
-#include "opencl/gemm/clblast.h"
+#include "opencl/launch/clblast.h"
 #include "opencl/plan/kernel_step.h"
 #include "opencl/queue/buffer_commands.h"
 #include "opencl/queue/hazard_tracking.h"

@@ -9,11 +9,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "opencl/program/kernel_variants.h"
 #include "common/prepared_call.h"
 #include "common/struct_size.h"
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
-#include "opencl/gemm/gemm_selector.h"
+#include "opencl/plan/gemm_selector.h"
 #include "opencl/plan/kernel_step.h"
 #include "opencl/launch/kernel_launch.h"
 #include "opencl/launch/packed_copies.h"
@@ -113,8 +114,6 @@ static enum tandem_status plan_make(struct launch_plan *out,
         .outputs = outputs,
         .input_count = call->input_count,
         .output_count = call->output_count,
-        .select_gemm = gemm_selector_choose_own,
-        .choose_gemm = gemm_selector_choose_any,
         .avoids_clblast = variant->avoids_clblast,
         .gemm_selection = variant->selection,
         .packed_operands = variant->packed_operands};

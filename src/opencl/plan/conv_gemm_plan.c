@@ -2,6 +2,7 @@
 /* Plans a convolution as a GEMM of its weight and of patches of its input; see
  * cl/gemm/patches.cl. */
 #include "opencl/plan/conv_gemm_plan.h"
+#include "opencl/plan/gemm_selector.h"
 
 #include "common/argument_check.h"
 #include "opencl/plan/gemm_plan.h"
@@ -239,19 +240,19 @@ static bool access_select(const struct op_request *request,
     matrix.beta = 0; /* another matrix than c is added */
     *out_access = PATCHES_ARE_INPUT;
     if (input_is_matrix(conv))
-        return request->select_gemm(request->gemm_selector, &matrix, false, 0,
-                                    out);
+        return gemm_selector_choose_own(request->gemm_selector, &matrix, false,
+                                        0, out);
     gemm_set_stored(&matrix, 0);
     bool has_stored = request->group_log2 >= STORE_GROUP_LOG2 &&
                       bytes <= MAX_STORED_BYTES &&
-                      request->select_gemm(request->gemm_selector, &matrix,
-                                           false, 2 * bytes, &stored);
+                      gemm_selector_choose_own(request->gemm_selector, &matrix,
+                                               false, 2 * bytes, &stored);
     /* Patches never need packing, like a matrix of a multiple of 4 columns. */
     matrix.flags &= ~(uint32_t)TANDEM_GEMM_TRANSPOSE_B;
     matrix.n = (gemm->n + 3) / 4 * 4;
     matrix.b = (struct tandem_matrix){.ld = matrix.n};
     bool has_gathered =
-        request->select_gemm(request->gemm_selector, &matrix, true, 0, out);
+        gemm_selector_choose_own(request->gemm_selector, &matrix, true, 0, out);
     *out_access = PATCHES_GATHERED;
     if (!has_stored || (has_gathered && out->ns <= stored.ns))
         return has_gathered;
@@ -270,7 +271,7 @@ bool plan_conv_as_gemm(struct launch_plan *plan,
     struct gemm_selection selection;
     enum patch_access access;
     struct tandem_gemm gemm;
-    if (request->select_gemm == NULL || conv->is_transposed ||
+    if (request->gemm_selector == NULL || conv->is_transposed ||
         conv->groups != 1 || conv->depth == 0 || !weight_is_matrix(conv) ||
         !output_is_matrix(conv) || !input_fits(conv) ||
         !residual_is_matrix(conv, request->outputs[0]) ||

@@ -7,7 +7,7 @@
 #include "opencl/plan/gemm_plan.h"
 
 /* Returns false, without a plan, if no GEMM kernel supports the strides or the
- * sizes of the convolution, or if request->select_gemm selects none. */
+ * sizes of the convolution, or if gemm_selector_choose_own selects none. */
 bool plan_conv_as_gemm(struct launch_plan *plan,
                        const struct op_request *request,
                        const struct conv_problem *conv);

@@ -6,6 +6,7 @@
 #include "common/op_class.h"
 #include "common/tensor_extent.h"
 #include "opencl/plan/gemm_plan.h"
+#include "opencl/plan/gemm_selector.h"
 #include "opencl/plan/operand_packing.h"
 
 /* Returns the residual if it is not the output, otherwise NULL. */
@@ -53,9 +54,9 @@ static bool select(struct gemm_selection *out, const struct op_request *request,
         *out = *request->gemm_selection;
         return true;
     }
-    return request->choose_gemm != NULL &&
-           request->choose_gemm(request->gemm_selector, gemm,
-                                request->avoids_clblast, out);
+    return request->gemm_selector != NULL &&
+           gemm_selector_choose_any(request->gemm_selector, gemm,
+                                    request->avoids_clblast, out);
 }
 
 /* Adds the plugin's kernel.  Operands with a packed copy are not packed. */

@@ -156,19 +156,8 @@ struct op_request {
      * have written.  OpenCL C 1.2 does not guarantee this.  NVIDIA GPUs of
      * compute capability 7.0 or higher have an instruction for this. */
     bool has_device_scope_visibility;
-    /* Selects a kernel of the plugin for a GEMM, whose operand `b` are patches
-     * (gemm_plan.h) if `patches` is set.  Adds to the predicted time that of a
-     * kernel that reads and writes `bytes` bytes, unless this is 0.  Returns
-     * false if there is no kernel.  NULL means that there is none. */
-    bool (*select_gemm)(struct gemm_selector *selector,
-                        const struct tandem_gemm *gemm, bool patches,
-                        uint64_t bytes, struct gemm_selection *out);
-    /* Selects CLBlast, unless avoids_clblast is set, or a kernel for the
-     * operator GEMM.  Returns false if there is none.  NULL means that there is
-     * none. */
-    bool (*choose_gemm)(struct gemm_selector *selector,
-                        const struct tandem_gemm *gemm, bool avoids_clblast,
-                        struct gemm_selection *out);
+    /* Selects the kernels of GEMMs and convolutions.  NULL: the plan uses the
+     * naive kernels, which are not selected. */
     struct gemm_selector *gemm_selector;
     bool avoids_clblast;
     /* Replaces the choice for the operator GEMM unless it is NULL. */

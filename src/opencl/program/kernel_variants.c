@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "common/log2_floor.h"
 #include "opencl/device/device.h"
 #include "opencl/plan/plan.h"
 #include "opencl/device/cl_status.h"

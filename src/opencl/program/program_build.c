@@ -7,6 +7,8 @@
 #include <time.h>
 
 #include "common/secure_file.h"
+#include "opencl/program/kernel_variants.h"
+#include "common/log2_floor.h"
 #include "common/pocl_diagnosis.h"
 #include "common/thread_state_guard.h"
 #include "opencl/program/program_cache.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opencl/program/kernel_variants.h"
 #include "opencl/plan/kernel_step.h"
 
 #define INITIAL_KERNEL_SLOTS 64u

@@ -7,7 +7,7 @@
 #include <tandem/extensions.h>
 
 #include "opencl/tune/kernel_timer.h"
-#include "opencl/gemm/gemm_selector.h"
+#include "opencl/plan/gemm_selector.h"
 
 /* Receives each tuning result. */
 struct tuning_results_sink {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/decimal.h"
-#include "opencl/gemm/clblast.h"
+#include "opencl/launch/clblast.h"
 #include "opencl/tune/tune.h"
 
 struct shape {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "opencl/device/device_enumeration.h"
-#include "opencl/gemm/gemm_selector.h"
+#include "opencl/plan/gemm_selector.h"
 #include "gemm_helpers.h"
 
 static struct gemm_selector selector;

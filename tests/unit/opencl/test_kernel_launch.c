@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "support/test_list.h"
-#include "opencl/gemm/clblast.h"
+#include "opencl/launch/clblast.h"
+#include "opencl/program/kernel_variants.h"
 #include "opencl/launch/kernel_launch.h"
 #include "opencl/queue/stream_kernels.h"
 #include "opencl/device/cl_status.h"

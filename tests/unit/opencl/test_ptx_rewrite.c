@@ -13,7 +13,7 @@
 #include "opencl/program/nvidia/ptx_rewrite.h"
 #include "opencl/program/nvidia/sm90a_self_test_result.h"
 #include "opencl/device/device_enumeration.h"
-#include "opencl/gemm/gemm_selector.h"
+#include "opencl/plan/gemm_selector.h"
 #include "support/test_list.h"
 #include "../../support/seed.h"
 

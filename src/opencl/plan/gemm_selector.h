@@ -2,14 +2,14 @@
 /* Selects CLBlast, or one of the plugin's own kernels and its split-K, for a
  * GEMM: the one with the smallest predicted time. Any thread may call these
  * functions. */
-#ifndef TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
-#define TANDEM_OPENCL_GEMM_GEMM_SELECTOR_H
+#ifndef TANDEM_OPENCL_PLAN_GEMM_SELECTOR_H
+#define TANDEM_OPENCL_PLAN_GEMM_SELECTOR_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <tandem/backend.h>
 
-#include "opencl/gemm/gemm_cost_model.h"
+#include "opencl/plan/gemm_cost_model.h"
 
 struct platform_device;
 
@@ -45,11 +45,15 @@ void gemm_selector_compute(struct gemm_selector *selector,
                            struct gemm_selection *out);
 /* Returns true if the predicted times of selections are from measured costs. */
 bool gemm_selector_predicts(const struct gemm_selector *selector);
-/* Implements select_gemm of struct op_request. */
+/* Selects a kernel of the plugin for a GEMM, whose operand `b` are patches
+ * (gemm_plan.h) if `patches` is set.  Adds to the predicted time that of a
+ * kernel that reads and writes `bytes` bytes, unless this is 0.  Returns false
+ * if there is no kernel. */
 bool gemm_selector_choose_own(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm, bool patches,
                               uint64_t bytes, struct gemm_selection *out);
-/* Implements choose_gemm of struct op_request. */
+/* Selects CLBlast, unless avoids_clblast is set, or a kernel for the operator
+ * GEMM.  Returns false if there is none. */
 bool gemm_selector_choose_any(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm,
                               bool avoids_clblast, struct gemm_selection *out);

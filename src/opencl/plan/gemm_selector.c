@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selects the GEMM kernel with the smallest predicted time. */
-#include "opencl/gemm/gemm_selector.h"
+#include "opencl/plan/gemm_selector.h"
 
 #include <string.h>
 
 #include "common/argument_check.h"
 #include "common/decimal.h"
-#include "opencl/gemm/clblast.h"
 #include "opencl/plan/tensor_core_packing.h"
 #include "opencl/device/device_enumeration.h"
 #include "opencl/plan/gemv_plan.h"

@@ -12,8 +12,8 @@
  *   clblast_times           measured CLBlast GEMMs: "m n k batch ns; ..."
  *
  * All functions are thread-safe and have no state. */
-#ifndef TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
-#define TANDEM_OPENCL_GEMM_GEMM_COST_MODEL_H
+#ifndef TANDEM_OPENCL_PLAN_GEMM_COST_MODEL_H
+#define TANDEM_OPENCL_PLAN_GEMM_COST_MODEL_H
 
 #include "opencl/plan/gemm_plan.h"
 

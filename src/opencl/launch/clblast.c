@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes GEMMs with CLBlast; see clblast.h. */
-#include "opencl/gemm/clblast.h"
+#include "opencl/launch/clblast.h"
 
 #include <clblast_c.h>
 #include <math.h>
@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "opencl/program/kernel_variants.h"
 #include "common/secure_file.h"
 #include "common/thread_state_guard.h"
 #include "opencl/device/cl_status.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predicts the costs of GEMM kernels; see gemm_cost_model.h. */
-#include "opencl/gemm/gemm_cost_model.h"
+#include "opencl/plan/gemm_cost_model.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,14 +2,10 @@
 /* Computes GEMMs with CLBlast. Any thread may call these functions, because
  * CLBlast's program cache has its own mutexes. The cache belongs to the process
  * and is keyed by context and device (undocumented; see CLBlast's source). */
-#ifndef TANDEM_OPENCL_GEMM_CLBLAST_H
-#define TANDEM_OPENCL_GEMM_CLBLAST_H
+#ifndef TANDEM_OPENCL_LAUNCH_CLBLAST_H
+#define TANDEM_OPENCL_LAUNCH_CLBLAST_H
 
 #include "opencl/queue/stream.h"
-
-/* Maximum k for which a GEMM is a single CLBlast call. A GEMM with a larger k
- * becomes several calls. */
-#define CLBLAST_MAX_UNSPLIT_K 512
 
 /* Returns true if the operands have the alignment that CLBlast's vector loads
  * need. Imported memory can have a smaller alignment. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predicted times of GEMM kernels with split-K; see gemm_cost_model.h. */
-#include "opencl/gemm/gemm_cost_model.h"
+#include "opencl/plan/gemm_cost_model.h"
 
 #include <math.h>
 
