@@ -3,8 +3,8 @@
  *
  * A plugin is a shared object that exports one function,
  * tandem_backend_query(), which returns a table of functions.  Both sides need
- * only this header.  It includes standard headers only and may be copied into
- * other projects.
+ * only this header and operators.h.  They include standard headers only and may
+ * be copied into other projects.
  *
  * Rules for every declaration below
  *
@@ -33,7 +33,8 @@
  *              and buffers may be used from any thread.
  *   Blocking   Only functions marked [blocks] wait for device work.  Their
  *              timeout_ns is 0 to poll, TANDEM_TIMEOUT_INFINITE to wait without
- *              a limit.  A wait that times out returns TANDEM_NOT_READY.
+ *              a limit.  A wait that times out returns TANDEM_NOT_READY, and so
+ *              does a poll of work that is not complete.
  *   Errors     A function that fails returns a status other than TANDEM_OK and
  *              sets the message of the calling thread (last_error).  It sets
  *              its output pointers to NULL or 0 and has started no device work.
@@ -229,7 +230,8 @@ enum tandem_device_caps {
     TANDEM_CAP_F64 = 1u << 0,
     /* Kernels compute in f16; some devices lack f16 vectors and functions. */
     TANDEM_CAP_F16_ARITHMETIC = 1u << 1,
-    /* The device computes in host memory, so import_host makes no copy. */
+    /* The device computes in host memory. import_host accepts all memory that
+     * is aligned to its elements, and hosts need not call alloc. */
     TANDEM_CAP_ZERO_COPY_IMPORT = 1u << 2,
     /* launch returns before the work is done. */
     TANDEM_CAP_ASYNC = 1u << 3,
@@ -241,7 +243,8 @@ enum tandem_device_caps {
     TANDEM_CAP_CORE_OPERATORS = 1u << 7,
     /* CAST and GEMM accept f16 and bf16. */
     TANDEM_CAP_F16_BF16_STORAGE = 1u << 9,
-    /* The device shares the host's memory; import_host tests if this works. */
+    /* The device shares the host's memory. import_host accepts whole pages, or
+     * returns TANDEM_UNSUPPORTED if a test shows that sharing does not work. */
     TANDEM_CAP_UNIFIED_MEMORY = 1u << 10
 };
 
@@ -327,7 +330,9 @@ enum tandem_map_flags {
 };
 
 enum tandem_stream_flags {
-    TANDEM_STREAM_PROFILING = 1u << 0 /* enables event_elapsed_ns; slower */
+    /* Enables event_elapsed_ns, and is slower. A device without
+     * TANDEM_CAP_PROFILING ignores the flag. */
+    TANDEM_STREAM_PROFILING = 1u << 0
 };
 
 struct tandem_alloc_options {
@@ -422,7 +427,7 @@ struct tandem_memory {
 enum tandem_prepare_flags {
     /* Only answers: makes no prepared operator and starts no compilation. */
     TANDEM_PREPARE_QUERY = 1u << 0,
-    /* Compiles before it returns. [blocks] */
+    /* Compiles before it returns. [blocks] Not with TANDEM_PREPARE_QUERY. */
     TANDEM_PREPARE_COMPILE_NOW = 1u << 1
 };
 
@@ -457,7 +462,9 @@ struct tandem_backend {
      * searches for them. If there is no device, returns TANDEM_NO_DEVICE, and
      * the message says what is missing and how to provide it. */
     enum tandem_status (*device_count)(uint32_t *out_count);
-    /* Required. Describes a device. The caller sets out_info->struct_size. */
+    /* Required. Describes a device. The caller sets out_info->struct_size. For
+     * an index that is not below the number of devices, device_describe and
+     * open return TANDEM_NO_DEVICE or TANDEM_INVALID_ARGUMENT. */
     enum tandem_status (*device_describe)(uint32_t index,
                                           struct tandem_device_info *out_info);
     /* Required [blocks: driver start]. Opens a device; options may be NULL.
@@ -466,7 +473,8 @@ struct tandem_backend {
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device);
     /* Required [blocks]. Waits for the device's work and frees all its objects.
-     * Call it before exit: a driver that is still busy at exit may crash. */
+     * Their handles are then invalid; prepared_release is still allowed. Call
+     * close before exit: a driver that is still busy at exit may crash. */
     void (*close)(struct tandem_device *device);
     /* Optional. Returns the table of an extension (extensions.h), or NULL if
      * the plugin does not have it or the name is NULL. The table never changes.
@@ -605,7 +613,8 @@ struct tandem_backend {
                                  const struct tandem_memory *memory,
                                  uint32_t count, const double *scalars,
                                  uint32_t scalar_count);
-    /* Required [blocks only to compile]. Enqueues a GEMM on the stream. */
+    /* Required [blocks only to compile]. Enqueues a GEMM on the stream. A
+     * plugin without GEMM returns TANDEM_UNSUPPORTED. */
     enum tandem_status (*gemm)(struct tandem_stream *stream,
                                const struct tandem_gemm *gemm);
 

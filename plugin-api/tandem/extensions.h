@@ -54,8 +54,8 @@ struct tandem_test_extension {
      *                          split tiles: "simt-64x64", "simt-64x64:3:2"
      *                          (docs/kernels.md)
      *   test.packed_limit_bytes  OpenCL: limit of the packed copies of GEMM
- *                          operands (default: 1/8 of the device memory)
- *   test.transfer_path     OpenCL: path of all transfers: "driver" or
+     *                          operands (default: 1/8 of the device memory)
+     *   test.transfer_path     OpenCL: path of all transfers: "driver" or
      *                          "ring" (docs/kernels.md)
      *   test.force_program_cache  OpenCL: "1": use cache_dir even if the
      *                          driver caches programs

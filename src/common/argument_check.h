@@ -27,7 +27,7 @@ typedef enum tandem_status (*address_range_fn)(
     const void *user, const struct tandem_buffer *buffer,
     struct address_range *out);
 
-/* Checks the arguments of a call of launch or supports. If span is NULL, does
+/* Checks the arguments of a call of an operator. If span is NULL, does
  * not check buffers. */
 enum tandem_status check_op(const struct tandem_op *op,
                             const struct tandem_tensor_desc *const *inputs,

@@ -41,7 +41,7 @@ prepare_arguments_check(uint32_t flags,
                         struct tandem_prepared *const *out_prepared);
 
 /* Checks the call, and sets *out_call to a copy that the caller frees with
- * free(), or to NULL.  Does not accept GEMM. */
+ * free(), or to NULL. */
 enum tandem_status prepared_call_create(
     const struct tandem_op *op, const struct tandem_operand_desc *const *inputs,
     uint32_t input_count, const struct tandem_operand_desc *const *outputs,

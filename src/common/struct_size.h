@@ -36,8 +36,9 @@ enum tandem_status out_struct_check(const char *what, const char *type,
 enum tandem_status
 open_options_check(const struct tandem_open_options *options);
 
-/* Checks the options of alloc: their size, and that usage and alignment are
- * known. Otherwise sets the last error and returns its status. */
+/* Checks the options of alloc: their size, and that the alignment and the
+ * reserved field are valid. Otherwise sets the last error and returns its
+ * status. */
 enum tandem_status
 alloc_options_check(const struct tandem_alloc_options *options);
 

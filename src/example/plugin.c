@@ -46,7 +46,7 @@ static enum tandem_status device_describe(uint32_t index,
 {
     struct tandem_device_info info = {
         .kind = TANDEM_DEVICE_ACCELERATOR,
-        .caps = 0, /* no capabilities, so the host calls `supports` */
+        .caps = 0, /* no capabilities, so the host asks `prepare` */
         .name = "Example device",
         .vendor = "Tandem",
         .platform = "example",

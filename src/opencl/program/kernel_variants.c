@@ -86,7 +86,7 @@ static struct kernel_variant *variant_find(struct programs *programs,
     return variant;
 }
 
-/* ---- for launch, prepare and ready ---- */
+/* ---- for launch, prepare and prepared_wait ---- */
 
 static struct kernel_variant *kernel_variant_get(struct programs *programs,
                                                  const struct kernel_key *key)
