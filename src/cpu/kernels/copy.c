@@ -7,6 +7,8 @@
 
 #include "cpu/kernels/copy.h"
 
+#include <stdlib.h>
+
 /* Side of a square tile and maximum length of a row chunk, in elements. */
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
@@ -103,6 +105,42 @@ static bool space_tile(struct iteration_space *space)
     return false;
 }
 
+/* Rows shorter than this spend more time between rows than on elements. */
+#define SHORT_ROW 8
+
+static void axes_swap(struct iteration_space *space, uint32_t a, uint32_t b)
+{
+    int64_t shape = space->shape[a];
+    space->shape[a] = space->shape[b];
+    space->shape[b] = shape;
+    for (uint32_t i = 0; i < 2; i++) {
+        int64_t stride = space->strides[i][a];
+        space->strides[i][a] = space->strides[i][b];
+        space->strides[i][b] = stride;
+    }
+}
+
+/* If rows are short and are no memcpy, makes them of another axis that is at
+ * least twice as long: the one with the shortest steps. */
+static void rows_lengthen(struct iteration_space *space)
+{
+    const uint32_t inner = space->rank - 1;
+    uint32_t best = inner;
+    int64_t best_step = INT64_MAX;
+    if (space->rank < 2 || space->shape[inner] >= SHORT_ROW ||
+        (space->strides[0][inner] == 1 && space->strides[1][inner] == 1))
+        return;
+    for (uint32_t axis = 0; axis < inner; axis++) {
+        int64_t step =
+            llabs(space->strides[0][axis]) + llabs(space->strides[1][axis]);
+        if (space->shape[axis] < 2 * space->shape[inner] || step > best_step)
+            continue;
+        best = axis;
+        best_step = step;
+    }
+    axes_swap(space, best, inner);
+}
+
 void copy_plan(struct copy *out, const struct tandem_tensor_desc *to,
                const struct tandem_tensor_desc *from)
 {
@@ -114,6 +152,8 @@ void copy_plan(struct copy *out, const struct tandem_tensor_desc *to,
         return;
     if (space_tile(space))
         out->row_tiles = ceil_div(space->shape[space->rank - 2], TILE);
+    else
+        rows_lengthen(space);
     rows_plan(&out->rows, operands, CHUNK_ELEMENTS);
 }
 
