@@ -5,6 +5,7 @@
  */
 #include "contract.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "operator_list.h"
@@ -336,6 +337,71 @@ static void released_handles(struct suite *suite)
     fixture_finish(suite, &of);
 }
 
+/* Launches of one thread, on its own stream. */
+struct thread_launches {
+    struct suite *suite;
+    struct fixture *of;
+    struct tandem_stream *stream;
+    struct vector *y;
+    enum tandem_status status; /* of the first failed call */
+};
+
+static void *launches_run(void *argument)
+{
+    struct thread_launches *own = argument;
+
+    for (int i = 0; i < 200 && own->status == TANDEM_OK; i++)
+        own->status = launch_at(own->suite, own->stream, own->of->prepared,
+                                own->of->x->buffer, 0, own->y->buffer, 0);
+    if (own->status == TANDEM_OK)
+        own->status =
+            own->suite->api.stream_synchronize(own->stream, SUITE_TIMEOUT_NS);
+    return NULL;
+}
+
+/* Two threads launch one operator, with an output each or with the same one,
+ * which gets the same values from both. */
+static void two_threads_run(struct suite *suite, struct fixture *of,
+                            struct vector *second)
+{
+    struct thread_launches own[2] = {
+        {.suite = suite, .of = of, .stream = suite->stream, .y = of->y},
+        {.suite = suite, .of = of, .y = second}};
+    pthread_t thread;
+
+    /* The vectors were written on the first stream. */
+    if (!CALL_OK(stream_synchronize, suite->stream, SUITE_TIMEOUT_NS) ||
+        !CALL_OK(stream_create, suite->device, 0, &own[1].stream))
+        return;
+    if (pthread_create(&thread, NULL, launches_run, &own[1]) == 0) {
+        launches_run(&own[0]);
+        pthread_join(thread, NULL);
+        expect(suite, own[0].status, TANDEM_OK, "the first thread");
+        expect(suite, own[1].status, TANDEM_OK, "the second thread");
+    } else {
+        case_fail(suite, "no thread");
+    }
+    suite->api.stream_destroy(own[1].stream);
+    expect_vector(suite, NULL, of->y, 1.5f, 1, "the first output");
+    expect_vector(suite, NULL, second, 1.5f, 1, "the second output");
+}
+
+static void two_threads(struct suite *suite)
+{
+    struct fixture of;
+
+    if (fixture_make(suite, &of)) {
+        struct vector *second =
+            vector_new(suite, suite->device, NULL, ELEMENTS, -1, 0);
+
+        if (second != NULL) {
+            two_threads_run(suite, &of, second);
+            two_threads_run(suite, &of, of.y);
+        }
+    }
+    fixture_finish(suite, &of);
+}
+
 static void closed_device(struct suite *suite)
 {
     struct fixture of;
@@ -373,6 +439,7 @@ void contract_prepared(struct suite *suite)
         {"query and wait", query_and_wait, true},
         {"released handles", released_handles, true},
         {"closed device", closed_device, true},
+        {"two threads", two_threads, true},
     };
 
     contract_cases_run(suite, "prepared", cases,
