@@ -82,6 +82,7 @@ static void operand_set(struct prepared_operand *out,
     memcpy(out->tensor.shape, desc->shape, sizeof(desc->shape));
     memcpy(out->tensor.strides, desc->strides, sizeof(desc->strides));
     out->alignment = desc->alignment_bytes;
+    out->alignment_is_known = desc->alignment_bytes != 0;
     out->same_as_input = desc->same_as_input;
 }
 

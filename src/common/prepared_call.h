@@ -20,6 +20,7 @@ struct prepared_operand {
      * (0, ..., 0).  Both are 0 if it is empty. */
     uint64_t bytes_before, bytes_after;
     uint32_t alignment;     /* of that element, in bytes: a power of two */
+    bool alignment_is_known; /* the caller said it; else that of an element */
     uint32_t same_as_input; /* as in struct tandem_operand_desc */
     bool is_scalar;
 };

@@ -58,15 +58,12 @@ static void call_init(struct clblast_call *out, const struct tandem_gemm *gemm)
         .c_stride = (size_t)gemm->c.batch_stride};
 }
 
-/* Alignment that is sufficient for CLBlast's longest vector loads. */
-#define VECTOR_BYTES 64u
-
 bool clblast_supports_alignment(const struct tandem_gemm *gemm)
 {
     uint32_t misalignment = buffer_misalignment(gemm->a.buffer) |
                             buffer_misalignment(gemm->b.buffer) |
                             buffer_misalignment(gemm->c.buffer);
-    return misalignment % VECTOR_BYTES == 0;
+    return misalignment % CLBLAST_ALIGNMENT == 0;
 }
 
 /* Initializes CLBlast. Must be called before any other function of CLBlast. In

@@ -89,6 +89,20 @@ struct plan_variant {
     const struct tandem_op *op; /* with other scalars; NULL: as prepared */
 };
 
+/* Returns true if CLBlast cannot read a matrix of a GEMM, so that no launch
+ * uses it. */
+static bool has_unaligned_matrix(const struct prepared_call *call)
+{
+    const uint32_t matrices[] = {0, 1, call->input_count};
+    for (uint32_t i = 0; call->op.id == TANDEM_OP_GEMM && i < 3; i++) {
+        const struct prepared_operand *operand = &call->operands[matrices[i]];
+        if (operand->alignment_is_known &&
+            operand->alignment < CLBLAST_ALIGNMENT)
+            return true;
+    }
+    return false;
+}
+
 static enum tandem_status plan_make(struct launch_plan *out,
                                     struct tandem_device *device,
                                     const struct prepared_call *call,
@@ -114,7 +128,7 @@ static enum tandem_status plan_make(struct launch_plan *out,
         .outputs = outputs,
         .input_count = call->input_count,
         .output_count = call->output_count,
-        .avoids_clblast = variant->avoids_clblast,
+        .avoids_clblast = variant->avoids_clblast || has_unaligned_matrix(call),
         .gemm_selection = variant->selection,
         .packed_operands = variant->packed_operands};
     return device_plan_make(device, &request, out);

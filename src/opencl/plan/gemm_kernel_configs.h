@@ -96,6 +96,9 @@ bool gemm_is_all_f32(const struct tandem_gemm *gemm);
 /* Maximum k for which a GEMM is a single CLBlast call.  A GEMM with a larger k
  * becomes several calls. */
 #define CLBLAST_MAX_UNSPLIT_K 512
+/* Alignment of operands in bytes that is sufficient for CLBlast's longest
+ * vector loads. */
+#define CLBLAST_ALIGNMENT 64u
 /* Returns true if CLBlast can compute the GEMM.  All operands must be f32,
  * because CLBlast's f16 routines do not run on all devices.  All element
  * offsets must fit in an int, because CLBlast's kernels compute them as int. */
