@@ -446,7 +446,8 @@ struct tandem_prepared;
 
 /* ---- the table ------------------------------------------------------------
  * A plugin may leave functions marked Optional NULL.  libtandem replaces these
- * by the fallback, and does not load a plugin without a Required function. */
+ * by the fallback, and does not load a plugin without a Required function.
+ * Every function is here since version 1.0. */
 struct tandem_backend {
     size_t struct_size;
     uint32_t abi_major, abi_minor;
