@@ -248,14 +248,15 @@ TEST(imported_memory_may_be_unaligned)
         ck_assert_float_eq(memory[2][j + 1], 2.0f * N + 3.0f);
 }
 
-/* Returns the time that prepare predicts for a product of 512 x 512. */
-static double predicted_ns(const char *tuning)
+/* Returns the time that prepare predicts for a product of 512 x 512 matrices
+ * with this alignment. */
+static double predicted_ns(const char *tuning, uint32_t alignment)
 {
     const struct tandem_operand_desc matrix = {.dtype = TANDEM_F32,
                                                .rank = 2,
                                                .shape = {512, 512},
                                                .strides = {512, 1},
-                                               .alignment_bytes = 64};
+                                               .alignment_bytes = alignment};
     const struct tandem_operand_desc *operands[] = {&matrix, &matrix, &matrix};
     const int64_t ints[2] = {0};
     const double floats[4] = {1};
@@ -277,12 +278,24 @@ static double predicted_ns(const char *tuning)
 TEST(measured_costs_predict_the_time_of_gemm)
 {
     const double once =
-        predicted_ns("{\"gemm.kernel.simt-64x64\": \"10 1000000 10\"}");
+        predicted_ns("{\"gemm.kernel.simt-64x64\": \"10 1000000 10\"}", 64);
     const double twice =
-        predicted_ns("{\"gemm.kernel.simt-64x64\": \"10 2000000 10\"}");
-    ck_assert_double_eq(predicted_ns("{}"), 0);
+        predicted_ns("{\"gemm.kernel.simt-64x64\": \"10 2000000 10\"}", 64);
+    ck_assert_double_eq(predicted_ns("{}", 64), 0);
     ck_assert_double_ge(once, 512e6);
     ck_assert_double_eq_tol(twice, 2 * once, 1e-3 * once);
+}
+
+/* CLBlast is the fastest by far, but cannot read matrices that are known to be
+ * unaligned. An alignment of 0 says nothing. */
+TEST(unaligned_matrices_are_not_planned_for_clblast)
+{
+    const char *const tuning =
+        "{\"gemm.kernel.simt-64x64\": \"10 1000000 10\", "
+        "\"gemm.clblast_times\": \"512 512 512 1 1000\"}";
+    ck_assert_double_lt(predicted_ns(tuning, 64), 2000);
+    ck_assert_double_lt(predicted_ns(tuning, 0), 2000);
+    ck_assert_double_ge(predicted_ns(tuning, 4), 512e6);
 }
 
 /*
