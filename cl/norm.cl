@@ -150,8 +150,8 @@ INLINE float4 vector_result(float4 h, const struct affine *affine, long j,
 /* If epsilon is at least this large, squares that underflow are negligible. */
 #define MIN_SAFE_EPSILON 0x1p-50f
 
-/* What normalizes the elements x of a row: h is (x * unit - mean) * factor in
- * layer_norm, and x * factor * 2^n in rms_norm. */
+/* The numbers that normalize the elements x of a row to h: in layer_norm, h is
+ * (x * unit - mean) * factor, in rms_norm x * factor * 2^n. */
 struct normalization {
     float unit, mean, factor;
     int n;

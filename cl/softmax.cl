@@ -63,7 +63,7 @@ INLINE row_value_t row_sum(row_value_t own, __local row_value_t *partials,
                            uint lanes, uint step)
     LANES_COMBINE_BODY(VALUE_ADD, ROW_VALUE_SHUFFLE)
 
-/* What the results of a row depend on. */
+/* The values of a row with which its results are computed. */
 struct row_values {
     row_value_t largest; /* the largest element */
     /* The logarithm of the sum of e^(x - largest) for log_softmax, otherwise

@@ -38,8 +38,7 @@ enum tandem_status check_op(const struct tandem_op *op,
 
 struct operator_info;
 /* Checks that the operator exists and sets *out_info to its row of the operator
- * table.  Checks that there are at most TANDEM_MAX_ATTRIBUTES attributes, but
- * not their values. */
+ * table.  Checks the number of attributes, but not their values. */
 enum tandem_status operator_check(const struct tandem_op *op,
                                   const struct operator_info **out_info);
 

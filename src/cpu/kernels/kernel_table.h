@@ -118,8 +118,8 @@ struct kernels {
     /* Returns the sum of (x - m)^2 over a row `x`.  Rounds x - m to f32. */
     double (*square_about)(const float *x, int64_t n, float m);
     /* Stores y = (x - m) * factor * scale + bias, without the bias if `bias` is
-     * NULL.  `y` may alias `x`.  Where (x - m) * factor is subnormal, it loses
-     * digits, which the metric of the norms allows. */
+     * NULL.  `y` may alias `x`.  A subnormal (x - m) * factor loses digits,
+     * which the metric of the norms allows. */
     void (*norm_row)(float *y, const float *x, int64_t n, float m, float factor,
                      const float *scale, const float *bias);
 
