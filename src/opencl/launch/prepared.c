@@ -41,9 +41,12 @@ struct tandem_prepared {
 static struct handle_pool prepared_handles =
     HANDLE_POOL(struct tandem_prepared, PREPARED_MAGIC);
 
-bool failed_kernel_disable(struct tandem_device *device,
-                           const struct launch_plan *plan,
-                           enum tandem_status status)
+/* If `status` means that the device cannot run the plan's GEMM kernel, or its
+ * kernel of attention for tensor cores, disables the kernel and returns true: a
+ * new plan has another. */
+static bool failed_kernel_disable(struct tandem_device *device,
+                                  const struct launch_plan *plan,
+                                  enum tandem_status status)
 {
     const struct tandem_gemm conv = {.dtype = TANDEM_F32,
                                      .c_dtype = TANDEM_F32};

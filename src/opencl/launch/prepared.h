@@ -16,11 +16,4 @@ launch_fn prepared_launch;
 /* For the entry gemm (common/gemm_calls.h). */
 extern const struct gemm_call_functions gemm_functions;
 
-/* If `status` means that the device cannot run the plan's GEMM kernel, or its
- * kernel of attention for tensor cores, disables the kernel and returns true: a
- * new plan has another. */
-bool failed_kernel_disable(struct tandem_device *device,
-                           const struct launch_plan *plan,
-                           enum tandem_status status);
-
 #endif

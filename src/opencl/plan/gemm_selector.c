@@ -141,7 +141,7 @@ static void forced_select(const struct gemm_selector *selector,
 
 /* ---- predicted times ---- */
 
-bool gemm_has_epilogue(const struct tandem_gemm *gemm)
+static bool has_epilogue(const struct tandem_gemm *gemm)
 {
     return gemm->bias_kind != TANDEM_BIAS_NONE ||
            gemm->activation != TANDEM_OP_INVALID;
@@ -224,7 +224,7 @@ static double clblast_ns(const struct gemm_selector *selector,
     if (model->clblast_time_count == 0)
         return UNUSABLE_NS;
     double ns = gemm_cost_model_clblast_ns(model, gemm);
-    if (gemm_has_epilogue(gemm))
+    if (has_epilogue(gemm))
         ns += model->launch_ns + 2.0 * sizeof(float) * (double)gemm->m *
                                      (double)gemm->n * (double)gemm->batch /
                                      model->bytes_per_ns;
@@ -277,9 +277,11 @@ bool gemm_selector_predicts(const struct gemm_selector *selector)
     return selector->cost_model.calibrated != 0 && !selector->forced;
 }
 
-void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
-                                          const struct tandem_gemm *gemm,
-                                          struct gemm_selection *out)
+/* Selects the fastest of the plugin's own kernels. If none supports `gemm`, the
+ * result is CLBlast. */
+static void choose_without_clblast(struct gemm_selector *selector,
+                                   const struct tandem_gemm *gemm,
+                                   struct gemm_selection *out)
 {
     *out = (struct gemm_selection){.clblast = true, .split = NO_SPLIT};
     if (gemm_fits_32bit_index(gemm))
@@ -359,6 +361,6 @@ bool gemm_selector_choose_any(struct gemm_selector *selector,
         return false;
     if (!avoids_clblast)
         return true;
-    gemm_selector_choose_without_clblast(selector, gemm, out);
+    choose_without_clblast(selector, gemm, out);
     return !out->clblast;
 }

@@ -57,16 +57,10 @@ bool gemm_selector_choose_own(struct gemm_selector *selector,
 bool gemm_selector_choose_any(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm,
                               bool avoids_clblast, struct gemm_selection *out);
-/* Selects the fastest of the plugin's own kernels. If none supports `gemm`, the
- * result is CLBlast. */
-void gemm_selector_choose_without_clblast(struct gemm_selector *selector,
-                                          const struct tandem_gemm *gemm,
-                                          struct gemm_selection *out);
 /* Disables a kernel that failed. If `gemm` has 16-bit matrices, disables it
  * only for GEMMs with 16-bit matrices, otherwise for all GEMMs. */
 void gemm_selector_disable(struct gemm_selector *selector,
                            const struct tandem_gemm *gemm,
                            enum gemm_kernel_id kernel);
-bool gemm_has_epilogue(const struct tandem_gemm *gemm);
 
 #endif

@@ -34,11 +34,6 @@ void programs_init(struct tandem_device *device,
     programs->group_log2 = initial_group_log2(device);
 }
 
-bool programs_need_smaller_groups(const struct tandem_device *device)
-{
-    return device->programs.group_log2 < initial_group_log2(device);
-}
-
 void programs_free(struct tandem_device *device)
 {
     struct programs *programs = &device->programs;

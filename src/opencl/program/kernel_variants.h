@@ -16,9 +16,6 @@ void programs_init(struct tandem_device *device,
                    const struct program_callbacks *callbacks);
 /* Releases all programs of the device.  All builds must have ended. */
 void programs_free(struct tandem_device *device);
-/* Returns true if new plans use smaller work-groups than the first plans of the
- * device, because a kernel needs smaller work-groups. */
-bool programs_need_smaller_groups(const struct tandem_device *device);
 /* Returns the number of kernel variants that were built. */
 uint64_t programs_built_count(struct programs *programs);
 

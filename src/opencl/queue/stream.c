@@ -241,9 +241,11 @@ enum tandem_status stream_drain(struct tandem_stream *stream,
     return status;
 }
 
-enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
-                                           uint64_t timeout_ns)
+enum tandem_status stream_synchronize(struct tandem_stream *stream,
+                                      uint64_t timeout_ns)
 {
+    if (!stream_is_live(stream))
+        return stream_check(stream);
     enum tandem_status status = device_check(stream->device);
     if (status != TANDEM_OK)
         return status;
@@ -262,11 +264,4 @@ enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
     if (status != TANDEM_DEVICE_LOST)
         stream_mark_completed(stream, atomic_load(&stream->issued_seqno));
     return report_error(stream, sticky, "the stream's work");
-}
-
-enum tandem_status stream_synchronize(struct tandem_stream *stream,
-                                      uint64_t timeout_ns)
-{
-    return stream_is_live(stream) ? stream_synchronize_live(stream, timeout_ns)
-                                  : stream_check(stream);
 }

@@ -18,9 +18,6 @@ bool stream_is_live(const struct tandem_stream *stream);
 enum tandem_status stream_check(struct tandem_stream *stream);
 enum tandem_status stream_synchronize(struct tandem_stream *stream,
                                       uint64_t timeout_ns);
-/* Like stream_synchronize, but for any thread that has acquired the stream. */
-enum tandem_status stream_synchronize_live(struct tandem_stream *stream,
-                                           uint64_t timeout_ns);
 
 /* Assigns the next command number (seqno) to an enqueued command. */
 uint64_t stream_next_seqno(struct tandem_stream *stream);

@@ -50,7 +50,8 @@ static void random_fill(float *out, size_t count)
     }
 }
 
-enum tandem_status kernel_timer_drain(struct kernel_timer *timer)
+/* Waits until the device has finished all work of the timer. */
+static enum tandem_status timer_drain(struct kernel_timer *timer)
 {
     return stream_synchronize(timer->stream, device_timeout_ns(timer->device));
 }
@@ -72,7 +73,7 @@ static enum tandem_status memory_fill(struct kernel_timer *timer)
                              0, rest < done ? rest : done);
     }
     if (status == TANDEM_OK)
-        status = kernel_timer_drain(timer);
+        status = timer_drain(timer);
     free(numbers);
     return status;
 }
@@ -108,7 +109,7 @@ enum tandem_status kernel_timer_init(struct kernel_timer *timer,
 void kernel_timer_finish(struct kernel_timer *timer)
 {
     if (timer->stream != NULL)
-        kernel_timer_drain(timer);
+        timer_drain(timer);
     if (timer->memory != NULL)
         buffer_destroy(timer->memory);
     if (timer->stream != NULL)
@@ -130,7 +131,7 @@ static enum tandem_status launch_batch(struct kernel_timer *timer,
     uint64_t start = monotonic_ns();
     for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
         status = launch(timer, work);
-    enum tandem_status end = kernel_timer_drain(timer);
+    enum tandem_status end = timer_drain(timer);
     *out_ns = monotonic_ns() - start;
     return status == TANDEM_OK ? end : status;
 }

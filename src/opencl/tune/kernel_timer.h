@@ -29,8 +29,6 @@ enum tandem_status kernel_timer_init(struct kernel_timer *timer,
                                      struct tandem_device *device,
                                      uint64_t bytes, uint64_t budget_ns);
 void kernel_timer_finish(struct kernel_timer *timer);
-/* Waits until the device has finished all work of the timer. */
-enum tandem_status kernel_timer_drain(struct kernel_timer *timer);
 /* Returns the time until the deadline, or 0 if the deadline has passed. */
 uint64_t kernel_timer_remaining_ns(const struct kernel_timer *timer);
 /* Launches work for the first time, which builds its kernels, and waits for it.
