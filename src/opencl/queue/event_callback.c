@@ -143,9 +143,10 @@ static void *callbacks_run(void *unused)
 static bool callback_add(struct event_callback *callback)
 {
     pthread_t thread;
-    pthread_once(&once, changed_init);
     pthread_mutex_lock(&mutex);
     list_append(callback);
+    wake_count++;
+    pthread_cond_broadcast(&changed);
     if (!has_thread) {
         has_thread = guarded_thread_start(&thread, "tandem-event", STACK_BYTES,
                                           callbacks_run, NULL);
@@ -186,14 +187,15 @@ enum tandem_status event_callback(struct tandem_event *event,
         free(callback);
         return status_from_cl(event->device, code, "clRetainEvent");
     }
-    if (!callback_add(callback)) {
-        clReleaseEvent(event->event);
-        free(callback);
-        return memory_error("event_callback: the system starts no thread");
-    }
-    /* Without the driver's callback, the thread polls. */
+    /* Without the driver's callback, the thread polls.  Once the callback is
+     * added, fn may be called, and the caller may destroy the event. */
+    pthread_once(&once, changed_init);
     clSetEventCallback(event->event, CL_COMPLETE, wake, NULL);
-    return TANDEM_OK;
+    if (callback_add(callback))
+        return TANDEM_OK;
+    clReleaseEvent(callback->event.event);
+    free(callback);
+    return memory_error("event_callback: the system starts no thread");
 }
 
 /* Removes the first callback of the device from the list. */
