@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of many columns at once; see column_reduce_run in reduce.h. */
+/* Reductions of many columns at once; see column_reduce_run in reduction.h. */
 #include "config.h"
 
 #include <math.h>
 
-#include "cpu/kernels/reduce.h"
+#include "cpu/kernels/reduction.h"
 
 /* Minimum number of rows per chunk, and maximum number of chunks per block.
  * ACCUMULATORS is the number of accumulators on the stack, another limit. */

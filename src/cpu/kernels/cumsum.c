@@ -4,7 +4,7 @@
  * the caller's thread and on the thread pool. */
 #include "config.h"
 
-#include "cpu/kernels/reduce.h"
+#include "cpu/kernels/reduction.h"
 
 /* Columns per block: enough for whole cache lines, few enough for many tasks.
  */

@@ -8,7 +8,7 @@
 
 #include "common/operator_table.h"
 #include "cpu/kernels/batch_norm.h"
-#include "cpu/kernels/reduce.h"
+#include "cpu/kernels/reduction.h"
 
 struct norm {
     const struct kernels *kernels;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/kernels/reduce.h"
+#include "cpu/kernels/reduction.h"
 
 /* Minimum elements of a chunk, and maximum number of chunks per result. */
 #define CHUNK_ELEMENTS 8192

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "common/operator_table.h"
-#include "cpu/kernels/reduce.h"
+#include "cpu/kernels/reduction.h"
 
 /* Target number of elements in a band of columns.  A band (512 KiB of f32) is
  * read three times and should fit into the L2 cache. */

@@ -5,6 +5,8 @@
 
 #include "common/last_error.h"
 #include "common/struct_size.h"
+#include "host/run/matmul.h"
+#include "host/run/placement.h"
 #include "host/run/prepared_cache.h"
 
 static enum tandem_status

@@ -8,6 +8,7 @@
 #include "common/last_error.h"
 #include "common/tensor_overlap.h"
 #include "common/struct_size.h"
+#include "host/run/matmul.h"
 #include "host/run/run.h"
 
 #include <inttypes.h>
@@ -183,7 +184,7 @@ static enum tandem_status inputs_copy(struct matmul *matmul)
     return status;
 }
 
-/* ---- functions of run.h and host.h ---- */
+/* ---- functions of matmul.h and host.h ---- */
 
 enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_context *context,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last placement decision of each thread, and its conversion to a struct
- * tandem_explanation; see run.h. */
+ * tandem_explanation; see placement.h. */
 #include <config.h>
 
 #include "common/thread_local.h"
-#include "host/run/run.h"
+#include "host/run/placement.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prepares a call's placement request: operands, sizes, current locations, and
- * the required device, if any; see run.h.  The context's mutex must be held. */
+ * the required device, if any; see placement.h.  The context's mutex must be
+ * held. */
 #include <config.h>
 
 #include "host/device/device_name.h"
 #include "host/run/prepared_cache.h"
+#include "host/run/placement.h"
 
 #include <string.h>
 

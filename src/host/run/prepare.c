@@ -4,6 +4,9 @@
 #include <config.h>
 
 #include "common/last_error.h"
+#include "host/run/launch.h"
+#include "host/run/matmul.h"
+#include "host/run/placement.h"
 #include "host/run/prepared_cache.h"
 
 static enum tandem_status call_prepare(struct call *call)

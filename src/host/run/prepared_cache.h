@@ -5,7 +5,8 @@
 #ifndef TANDEM_HOST_RUN_PREPARED_CACHE_H
 #define TANDEM_HOST_RUN_PREPARED_CACHE_H
 
-#include "host/run/run.h"
+#include "host/run/call.h"
+#include "host/chooser/chooser.h"
 
 #define PREPARED_CACHE_BUCKETS 256u /* an index is 8 bits of a hash */
 /* The entries that were not used for the longest time are released first. */

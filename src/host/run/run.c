@@ -5,6 +5,8 @@
 
 #include "host/run/run.h"
 #include "common/last_error.h"
+#include "host/run/launch.h"
+#include "host/run/placement.h"
 #include "host/run/prepared_cache.h"
 #include "host/device/device_wait.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, and functions to iterate over the axes of a reduction. */
-#ifndef TANDEM_CPU_KERNELS_REDUCE_H
-#define TANDEM_CPU_KERNELS_REDUCE_H
+#ifndef TANDEM_CPU_KERNELS_REDUCTION_H
+#define TANDEM_CPU_KERNELS_REDUCTION_H
 
 #include <math.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that a device supports an operator call, moves the operands there, and
- * launches the operator; see run.h.  The context's mutex must be held. */
+ * launches the operator; see launch.h.  The context's mutex must be held. */
 #include <config.h>
 
 #include "common/op_class.h"
 #include "common/last_error.h"
 #include "host/loader/plugin_reply.h"
+#include "host/run/launch.h"
 #include "host/run/prepared_cache.h"
 #include "host/device/device_wait.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the handles, number and shapes of an operator call's tensors. run.h
+/* Checks the handles, number and shapes of an operator call's tensors. call.h
  * says which of the functions need the context's mutex. */
 #include <config.h>
 
 #include "common/argument_check.h"
 #include "common/last_error.h"
-#include "host/run/run.h"
+#include "host/run/call.h"
 
 #include <stdio.h>
 

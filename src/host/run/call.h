@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operator call, and the checks of its operands.  Comments say if the
+ * context must be locked. */
+#ifndef TANDEM_HOST_RUN_CALL_H
+#define TANDEM_HOST_RUN_CALL_H
+
+#include "common/operator_table.h"
+#include "host/tensor/tensor.h"
+
+struct prepared_entry;
+
+/* An operator call.  The struct does not own the objects to which it points. */
+struct call {
+    struct tandem_context *context;
+    const struct operator_info *row;
+    const struct tandem_op *op;
+    struct tandem_tensor *const *inputs;
+    struct tandem_tensor *const *outputs;
+    uint32_t input_count, output_count;
+    uint32_t device; /* required device number or TANDEM_ANY_DEVICE */
+    /* The call's entry in the cache of prepared operators.  The call holds a
+     * reference from prepared_cache_find on. */
+    struct prepared_entry *entry;
+};
+
+/* Checks the tensors' handles and their number, and fills `call`. */
+enum tandem_status call_init(struct call *call, struct tandem_context *context,
+                             uint32_t device, const struct tandem_op *op,
+                             struct tandem_tensor *const *inputs,
+                             uint32_t input_count,
+                             struct tandem_tensor *const *outputs,
+                             uint32_t output_count);
+
+/* The descriptions of a call's operands, for the functions of common/. */
+struct call_descs {
+    const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
+    const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
+};
+void call_descs_get(const struct call *call, struct call_descs *out);
+
+/* Returns TANDEM_OK if the operator accepts the call's operands.  The context
+ * must be locked. */
+enum tandem_status call_check(const struct call *call);
+/* Checks only what does not depend on the tensors' memory. */
+enum tandem_status call_check_shapes(const struct call *call);
+/* Checks only what depends on the tensors' memory.  The context must be locked.
+ */
+enum tandem_status call_check_memory(const struct call *call);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a call on one device. */
+#ifndef TANDEM_HOST_RUN_LAUNCH_H
+#define TANDEM_HOST_RUN_LAUNCH_H
+
+#include "host/chooser/chooser.h"
+#include "host/run/call.h"
+
+/* Returns TANDEM_OK if the device can run the call without compiling code
+ * first.  If it supports the call but has to compile, it starts to compile in
+ * the background, and the function returns TANDEM_NOT_READY.  Other errors say
+ * why the device cannot run the call.  In a deterministic context, a device
+ * that has to compile counts as ready.  The context must be locked. */
+enum tandem_status call_make_ready(const struct call *call,
+                                   struct device *device);
+/* Launches the call.  The operands must already be on the device. */
+enum tandem_status call_enqueue(const struct call *call, struct device *device);
+/* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
+ * launches the call.  If it waited, sets decision->request.run_cost to NULL. */
+enum tandem_status call_launch(const struct call *call,
+                               struct placement_decision *decision,
+                               struct device *device);
+/* Updates the device and the operands' storages after a launch. */
+void launch_note(const struct placement_request *request,
+                 struct device *device);
+
+#endif

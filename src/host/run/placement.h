@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The choice of the device of a call. */
+#ifndef TANDEM_HOST_RUN_PLACEMENT_H
+#define TANDEM_HOST_RUN_PLACEMENT_H
+
+#include "host/chooser/chooser.h"
+#include "host/run/call.h"
+
+/* Checks the call, finds its entry and the devices that may run it, and
+ * initializes `decision`.  *out_forced is the device that must run the call, or
+ * NULL.  The caller puts call->entry, also after a failure.  The context must
+ * be locked. */
+enum tandem_status call_prepare_decision(struct call *call,
+                                         struct placement_decision *decision,
+                                         struct device **out_forced);
+/* Updates the locations of the request's operands from the storages.  Fails if
+ * an input's content was lost or never written.  The context must be locked. */
+enum tandem_status request_locate_operands(struct placement_request *request);
+
+/* Returns memory for the calling thread's next placement decision in this
+ * context, or NULL if memory is exhausted.  The thread owns the memory. */
+struct placement_decision *
+placement_decision_get(const struct tandem_context *context);
+/* Returns the calling thread's last placement decision, or NULL if it has none.
+ * The decision may belong to another context. */
+struct placement_decision *
+placement_decision_find(const struct tandem_context *context);
+/* Converts the decision to an explanation.  Predicts device times that are
+ * missing.  The context must be locked. */
+void explanation_fill(struct tandem_context *context,
+                      struct placement_decision *decision,
+                      struct tandem_explanation *out);
+
+#endif
