@@ -341,10 +341,7 @@ static enum tandem_status launch(struct tandem_stream *stream,
                                         buffer_span, device);
     if (status != TANDEM_OK)
         return status;
-    struct float_env host = float_env_enter();
-    status = run(device, prepared, memory, op, is_changed);
-    float_env_leave(host);
-    return status;
+    return run(device, prepared, memory, op, is_changed);
 }
 
 enum tandem_status prepared_launch(struct tandem_stream *stream,

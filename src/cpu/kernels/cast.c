@@ -50,6 +50,7 @@ static uint32_t dtype_place(uint32_t dtype)
 
 struct cast {
     struct rows rows; /* operands: target and source */
+    unsigned char *base[ROW_OPERANDS];
     /* Function that casts strided elements, from f32 if `widen` is not NULL,
      * and to f32 if `narrow` is not NULL. */
     cast_fn strided;
@@ -120,7 +121,7 @@ static inline void part_cast(const void *context, unsigned char *const *at,
 static void cast_rows(const void *context, int64_t first, int64_t end)
 {
     const struct cast *cast = context;
-    rows_visit(&cast->rows, first, end, INT64_MAX, part_cast, cast);
+    rows_visit(&cast->rows, cast->base, first, end, INT64_MAX, part_cast, cast);
 }
 
 static void cast_choose(struct cast *cast, const struct kernels *kernels,
@@ -153,7 +154,7 @@ static enum tandem_status cast_run(const struct work *work)
         return TANDEM_OK;
     cast_choose(&cast, work->device->kernels, operands[1]->dtype,
                 operands[0]->dtype);
-    rows_set(&cast.rows, operands, CHUNK_ELEMENTS);
+    rows_set(&cast.rows, cast.base, operands, CHUNK_ELEMENTS);
     rows_run(&cast.rows, work->device->pool, TANDEM_OP_CAST, cast_rows, &cast);
     return TANDEM_OK;
 }

@@ -13,6 +13,13 @@
 #define TILE 64
 #define CHUNK_ELEMENTS 4096
 
+/* A planned copy and its addresses. */
+struct copy_call {
+    const struct copy *copy;
+    const struct kernels *kernels;
+    unsigned char *base[2]; /* target and source */
+};
+
 /* Copies a part of a row.  The parameters are those of row_part_fn. */
 static inline void part_copy(const void *context, unsigned char *const *at,
                              int64_t first, int64_t end)
@@ -26,33 +33,79 @@ static inline void part_copy(const void *context, unsigned char *const *at,
                   end - first, bytes);
 }
 
+/* Thread-pool function.  Each task copies a chunk of a row. */
 static void copy_lines(const void *context, int64_t first, int64_t end)
 {
+    const struct copy_call *call = context;
     /* Copies one chunk at a time, because a large memcpy can bypass caches. */
-    rows_visit(context, first, end, 1, part_copy, context);
+    rows_visit(&call->copy->rows, call->base, first, end, 1, part_copy,
+               &call->copy->rows);
+}
+
+#define COPY_PLANE(type)                                                       \
+    for (int64_t row = 0; row < space->shape[rows_axis];                       \
+         row++, to += to_row, from += from_row)                                \
+        for (int64_t i = 0; i < columns; i++)                                  \
+    memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
+           sizeof(type))
+
+/* Copies a plane: rows of few elements along the two innermost axes.  The
+ * parameters are those of row_part_fn. */
+static inline void plane_copy(const void *context, unsigned char *const *at,
+                              int64_t first, int64_t end)
+{
+    const struct rows *rows = context;
+    const struct iteration_space *space = &rows->space;
+    const uint32_t rows_axis = space->rank - 1, columns_axis = space->rank;
+    const int64_t bytes = rows->bytes[0], columns = space->shape[columns_axis];
+    const int64_t to_step = space->strides[0][columns_axis];
+    const int64_t from_step = space->strides[1][columns_axis];
+    const int64_t to_row = space->strides[0][rows_axis] * bytes;
+    const int64_t from_row = space->strides[1][rows_axis] * bytes;
+    unsigned char *to = at[0];
+    const unsigned char *from = at[1];
+    (void)first; /* a plane is one chunk */
+    (void)end;
+    if (bytes == 4)
+        COPY_PLANE(uint32_t);
+    else if (bytes == 2)
+        COPY_PLANE(uint16_t);
+    else if (bytes == 1)
+        COPY_PLANE(uint8_t);
+    else
+        COPY_PLANE(uint64_t);
+}
+
+/* Thread-pool function.  Each task copies a plane. */
+static void copy_planes(const void *context, int64_t first, int64_t end)
+{
+    const struct copy_call *call = context;
+    rows_visit(&call->copy->rows, call->base, first, end, 1, plane_copy,
+               &call->copy->rows);
 }
 
 /* Copies a tile whose target rows and source columns are contiguous. */
-static void tile_copy(const struct copy *copy, unsigned char *to,
+static void tile_copy(const struct copy_call *call, unsigned char *to,
                       int64_t to_stride, const unsigned char *from,
                       int64_t from_stride, int64_t rows, int64_t columns)
 {
-    int64_t bytes = copy->rows.bytes[0];
+    int64_t bytes = call->copy->rows.bytes[0];
     if (bytes == 4) {
-        copy->kernels->transpose4((void *)to, to_stride, (const void *)from,
+        call->kernels->transpose4((void *)to, to_stride, (const void *)from,
                                   from_stride, columns, rows);
         return;
     }
     for (int64_t i = 0; i < rows; i++)
         elements_copy(to + i * to_stride * bytes, 1, from + i * bytes,
-                      from_stride, columns, copy->rows.bytes[0]);
+                      from_stride, columns, (uint32_t)bytes);
 }
 
 /* Thread-pool function.  Each task copies up to TILE target rows of one matrix.
  * A matrix spans the last two axes of the tensors. */
 static void copy_tiles(const void *context, int64_t first, int64_t end)
 {
-    const struct copy *copy = context;
+    const struct copy_call *call = context;
+    const struct copy *copy = call->copy;
     struct iteration_space outer = copy->rows.space;
     uint32_t rows_axis = outer.rank - 2, columns_axis = outer.rank - 1;
     int64_t rows = outer.shape[rows_axis], columns = outer.shape[columns_axis];
@@ -65,13 +118,13 @@ static void copy_tiles(const void *context, int64_t first, int64_t end)
         int64_t height = min64(rows - row, TILE);
         space_seek(&outer, task / copy->row_tiles, index);
         unsigned char *to =
-            copy->rows.base[0] +
+            call->base[0] +
             (space_offset(&outer, 0, index) + row * to_stride) * bytes;
         const unsigned char *from =
-            copy->rows.base[1] + (space_offset(&outer, 1, index) + row) * bytes;
+            call->base[1] + (space_offset(&outer, 1, index) + row) * bytes;
         for (int64_t column = 0; column < columns; column += TILE) {
             int64_t width = min64(columns - column, TILE);
-            tile_copy(copy, to + column * bytes, to_stride,
+            tile_copy(call, to + column * bytes, to_stride,
                       from + column * from_stride * bytes, from_stride, height,
                       width);
         }
@@ -107,6 +160,8 @@ static bool space_tile(struct iteration_space *space)
 
 /* Rows shorter than this spend more time between rows than on elements. */
 #define SHORT_ROW 8
+/* Planes of at most this size are copied instead of such rows. */
+#define PLANE_ELEMENTS 4096
 
 static void axes_swap(struct iteration_space *space, uint32_t a, uint32_t b)
 {
@@ -141,6 +196,16 @@ static void rows_lengthen(struct iteration_space *space)
     axes_swap(space, best, inner);
 }
 
+/* Returns true if the rows are short and are no memcpy, so that planes of two
+ * axes are faster. */
+static bool planes_suit(const struct iteration_space *space)
+{
+    const uint32_t inner = space->rank - 1;
+    return space->rank >= 2 && space->shape[inner] < 2 * SHORT_ROW &&
+           (space->strides[0][inner] != 1 || space->strides[1][inner] != 1) &&
+           space->shape[inner] * space->shape[inner - 1] <= PLANE_ELEMENTS;
+}
+
 void copy_plan(struct copy *out, const struct tandem_tensor_desc *to,
                const struct tandem_tensor_desc *from)
 {
@@ -148,34 +213,39 @@ void copy_plan(struct copy *out, const struct tandem_tensor_desc *to,
     const struct tandem_tensor_desc *operands[2] = {to, from};
     space_broadcast(space, operands, 2, false);
     out->row_tiles = 0;
+    out->task = copy_lines;
     if (space->elements == 0)
         return;
-    if (space_tile(space))
+    if (space_tile(space)) {
         out->row_tiles = ceil_div(space->shape[space->rank - 2], TILE);
-    else
+        out->task = copy_tiles;
+    } else {
         rows_lengthen(space);
+    }
     rows_plan(&out->rows, operands, CHUNK_ELEMENTS);
+    if (out->row_tiles == 0 && planes_suit(space)) {
+        out->task = copy_planes;
+        out->rows.extent *= space->shape[--space->rank - 1];
+        out->rows.chunks = 1;
+    }
 }
 
 void copy_execute(const struct copy *plan, struct tandem_device *device,
                   uint32_t op, unsigned char *to, unsigned char *from)
 {
-    struct copy copy = *plan;
-    const struct iteration_space *space = &copy.rows.space;
+    const struct copy_call call = {plan, device->kernels, {to, from}};
+    const struct iteration_space *space = &plan->rows.space;
     if (space->elements == 0)
         return;
-    copy.kernels = device->kernels;
-    copy.rows.base[0] = to;
-    copy.rows.base[1] = from;
-    if (copy.row_tiles == 0) {
-        rows_run(&copy.rows, device->pool, op, copy_lines, &copy.rows);
+    if (plan->row_tiles == 0) {
+        rows_run(&plan->rows, device->pool, op, plan->task, &call);
         return;
     }
     int64_t rows = space->shape[space->rank - 2];
     int64_t columns = space->shape[space->rank - 1];
-    pool_run(device->pool, op + POOL_VARIANT, copy_tiles, &copy,
-             space->elements / (rows * columns) * copy.row_tiles,
-             ceil_div(rows, copy.row_tiles) * columns);
+    pool_run(device->pool, op + POOL_VARIANT, plan->task, &call,
+             space->elements / (rows * columns) * plan->row_tiles,
+             ceil_div(rows, plan->row_tiles) * columns);
 }
 
 static void copy_between(const struct work *work,

@@ -9,8 +9,8 @@
 /* A planned copy. */
 struct copy {
     struct rows rows; /* target and source, with the same element size */
-    const struct kernels *kernels;
-    int64_t row_tiles; /* number of tiles along axis rank - 2 */
+    pool_fn task;
+    int64_t row_tiles; /* number of tiles along axis rank - 2; 0: no tiles */
 };
 
 /* Plans a copy, without the addresses. */

@@ -16,7 +16,14 @@
 /* Rows with fewer elements are processed together, as planes of two axes. */
 #define SHORT_ELEMENTS 128
 
-/* State of one call of an element-wise operator. */
+/* A scalar operand, converted to the operator's dtype. */
+union scalar {
+    uint8_t bool_bits;
+    uint32_t bits32;
+    uint64_t bits64;
+};
+
+/* A planned call of an element-wise operator. */
 struct elementwise_iterator {
     struct rows rows; /* operands: the outputs, then the inputs */
     /* If is_plane is true, a row consists of the two innermost axes (a plane),
@@ -30,11 +37,13 @@ struct elementwise_iterator {
     uint32_t is_scalar; /* bit i is set if operand i is in `scalars` */
     struct params params;
     int64_t pack_elements; /* elements of an operand that are packed at once */
-    union {
-        uint8_t bool_bits;
-        uint32_t bits32;
-        uint64_t bits64;
-    } scalars[4];
+    union scalar scalars[4];
+};
+
+struct elementwise_call {
+    const struct elementwise_iterator *iterator;
+    unsigned char *base[ROW_OPERANDS]; /* addresses of the operands */
+    union scalar scalars[4];           /* those of the plan */
 };
 
 /* ---- attributes --------------------------------------------------------- */
@@ -210,18 +219,19 @@ static void part_dense(const void *context, unsigned char *const *at,
 /* Thread-pool function.  Each task processes a chunk of a row or plane. */
 static void chunks_run(const void *context, int64_t first, int64_t end)
 {
-    const struct elementwise_iterator *iterator = context;
+    const struct elementwise_call *call = context;
+    const struct elementwise_iterator *iterator = call->iterator;
     bool is_dense = iterator->packed == 0 && !iterator->is_plane;
-    rows_visit(&iterator->rows, first, end, INT64_MAX,
-               is_dense ? part_dense : part_packed, context);
+    rows_visit(&iterator->rows, call->base, first, end, INT64_MAX,
+               is_dense ? part_dense : part_packed, iterator);
 }
 
-void rows_set(struct rows *rows,
+void rows_set(struct rows *rows, unsigned char **base,
               const struct tandem_tensor_desc *const *operands, int64_t chunk)
 {
     rows_plan(rows, operands, chunk);
     for (uint32_t i = 0; i < rows->space.operands; i++)
-        rows->base[i] = tensor_data(operands[i]);
+        base[i] = tensor_data(operands[i]);
 }
 
 void rows_plan(struct rows *rows,
@@ -333,22 +343,22 @@ static enum tandem_status elementwise_run_plan(const void *plan,
                                                const struct work *work,
                                                unsigned char *const *addresses)
 {
-    struct elementwise_iterator iterator =
-        *(const struct elementwise_iterator *)plan;
-    struct rows *rows = &iterator.rows;
-    if (rows->space.elements == 0)
+    const struct elementwise_iterator *iterator = plan;
+    struct elementwise_call call = {.iterator = iterator};
+    memcpy(call.scalars, iterator->scalars, sizeof call.scalars);
+    if (iterator->rows.space.elements == 0)
         return TANDEM_OK;
-    for (uint32_t i = 0; i < iterator.operands; i++) {
-        bool output = i < iterator.outputs;
-        uint32_t slot = output ? i : i - iterator.outputs;
-        rows->base[i] =
-            (iterator.is_scalar >> i & 1u) != 0
-                ? (unsigned char *)&iterator.scalars[slot]
+    for (uint32_t i = 0; i < iterator->operands; i++) {
+        bool output = i < iterator->outputs;
+        uint32_t slot = output ? i : i - iterator->outputs;
+        call.base[i] =
+            (iterator->is_scalar >> i & 1u) != 0
+                ? (unsigned char *)&call.scalars[slot]
                 : addresses[output ? work->input_count + slot : slot];
     }
-    rows_run(rows, work->device->pool,
-             work->op->id + (iterator.packed != 0 ? POOL_VARIANT : 0),
-             chunks_run, &iterator);
+    rows_run(&iterator->rows, work->device->pool,
+             work->op->id + (iterator->packed != 0 ? POOL_VARIANT : 0),
+             chunks_run, &call);
     return TANDEM_OK;
 }
 

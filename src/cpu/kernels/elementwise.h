@@ -16,8 +16,7 @@
  * task of the thread pool. */
 struct rows {
     struct iteration_space space;
-    unsigned char *base[ROW_OPERANDS]; /* addresses of the operands */
-    uint32_t bytes[ROW_OPERANDS];      /* element sizes */
+    uint32_t bytes[ROW_OPERANDS]; /* element sizes */
     /* Elements per row, elements per chunk, and chunks per row. */
     int64_t extent, chunk, chunks;
 };
@@ -112,8 +111,10 @@ typedef void (*row_part_fn)(const void *context, unsigned char *const *at,
                             int64_t first, int64_t end);
 
 /* Calls `fn` for chunks `first` to `end` - 1, where the chunks of all rows are
- * numbered consecutively.  A call of `fn` processes up to max_chunks chunks. */
-static inline void rows_visit(const struct rows *rows, int64_t first,
+ * numbered consecutively.  A call of `fn` processes up to max_chunks chunks.
+ * base[] holds the address of each operand. */
+static inline void rows_visit(const struct rows *rows,
+                              unsigned char *const *base, int64_t first,
                               int64_t end, int64_t max_chunks, row_part_fn fn,
                               const void *context)
 {
@@ -121,7 +122,7 @@ static inline void rows_visit(const struct rows *rows, int64_t first,
     unsigned char *at[ROW_OPERANDS];
     space_seek(&rows->space, first / rows->chunks, index);
     for (uint32_t i = 0; i < rows->space.operands; i++)
-        at[i] = rows->base[i] +
+        at[i] = base[i] +
                 space_offset(&rows->space, i, index) * (int64_t)rows->bytes[i];
     while (first < end) {
         int64_t chunks = 1, from = 0, to = rows->extent;
@@ -141,12 +142,11 @@ static inline void rows_visit(const struct rows *rows, int64_t first,
     }
 }
 
-/* Sets everything but the space and the addresses. */
+/* Sets everything but the space. */
 void rows_plan(struct rows *rows,
                const struct tandem_tensor_desc *const *operands, int64_t chunk);
-/* Sets the operands of rows->space, and the maximum number of elements per
- * chunk. */
-void rows_set(struct rows *rows,
+/* The same, and writes the addresses of the operands to base[]. */
+void rows_set(struct rows *rows, unsigned char **base,
               const struct tandem_tensor_desc *const *operands, int64_t chunk);
 /* Runs the thread-pool function `fn` on the chunks of all rows. */
 void rows_run(const struct rows *rows, struct pool *pool, uint32_t kind,

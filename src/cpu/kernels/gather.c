@@ -15,7 +15,8 @@
 /* A slice is the part of `data` that one index vector selects, if it is
  * contiguous in `data` and in the output.  An element is a slice, too. */
 struct gather {
-    struct rows rows;                /* operands: output, data, indices */
+    struct rows rows; /* operands: output, data, indices */
+    unsigned char *base[ROW_OPERANDS];
     int64_t steps[3], step_bytes[3]; /* strides along the innermost axis */
     struct indexed_axes axes;        /* strides in bytes */
     int64_t slice_elements, slice_bytes;
@@ -223,7 +224,8 @@ static void part_gather(const void *context, unsigned char *const *at,
 static void gather_parts(const void *context, int64_t first, int64_t end)
 {
     const struct gather *gather = context;
-    rows_visit(&gather->rows, first, end, INT64_MAX, part_gather, gather);
+    rows_visit(&gather->rows, gather->base, first, end, INT64_MAX, part_gather,
+               gather);
 }
 
 /* Sets the size of a slice, and removes the axis of its elements from the
@@ -256,7 +258,7 @@ static enum tandem_status gather_run(const struct work *work)
     slice_set(&gather);
     uint32_t inner = space->rank - 1;
     int64_t slice = gather.slice_elements;
-    rows_set(&gather.rows, operands,
+    rows_set(&gather.rows, gather.base, operands,
              slice == 0 ? space->shape[inner]
                         : max64(1, CHUNK_ELEMENTS / slice));
     for (uint32_t i = 0; i < 3; i++) {

@@ -10,6 +10,7 @@
 
 struct one_hot {
     struct rows rows; /* operands: output without the new axis, indices */
+    unsigned char *base[ROW_OPERANDS];
     int64_t depth, depth_step; /* length and stride of the new axis */
     const unsigned char *off, *on;
 };
@@ -38,7 +39,7 @@ static inline void one_hot_row(const void *context, unsigned char *const *at,
 static void one_hot_rows(const void *context, int64_t first, int64_t end)
 {
     const struct one_hot *one = context;
-    rows_visit(&one->rows, first, end, INT64_MAX, one_hot_row, one);
+    rows_visit(&one->rows, one->base, first, end, INT64_MAX, one_hot_row, one);
 }
 
 static enum tandem_status one_hot_run(const struct work *work)
@@ -62,7 +63,7 @@ static enum tandem_status one_hot_run(const struct work *work)
     one.off = tensor_data(values);
     one.on = one.off + values->strides[0] *
                            (int64_t)TANDEM_DTYPE_BYTES(values->dtype);
-    rows_set(&one.rows, operands, 1 + 4096 / one.depth);
+    rows_set(&one.rows, one.base, operands, 1 + 4096 / one.depth);
     rows_run(&one.rows, work->device->pool, work->op->id, one_hot_rows, &one);
     return TANDEM_OK;
 }

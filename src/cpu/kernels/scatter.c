@@ -11,7 +11,8 @@
 #define CHUNK_ELEMENTS 256
 
 struct scatter {
-    struct rows rows;                /* operands: output, updates, indices */
+    struct rows rows; /* operands: output, updates, indices */
+    unsigned char *base[ROW_OPERANDS];
     int64_t steps[3], step_bytes[3]; /* strides along the innermost axis */
     struct iteration_space numbered; /* operands: updates, indices */
     uint32_t numbered_bytes[2];      /* their element sizes */
@@ -150,7 +151,8 @@ static void part_scatter(const void *context, unsigned char *const *at,
 static void scatter_parts(const void *context, int64_t first, int64_t end)
 {
     const struct scatter *scatter = context;
-    rows_visit(&scatter->rows, first, end, 1, part_scatter, scatter);
+    rows_visit(&scatter->rows, scatter->base, first, end, 1, part_scatter,
+               scatter);
 }
 
 static void copy_data(const struct work *work)
@@ -199,7 +201,7 @@ static enum tandem_status scatter_run(const struct work *work)
         if (i > 0)
             scatter.numbered_bytes[i - 1] = bytes;
     }
-    rows_set(&scatter.rows, operands, chunk_choose(&scatter));
+    rows_set(&scatter.rows, scatter.base, operands, chunk_choose(&scatter));
     for (uint32_t i = 0; i < scatter.axes.count; i++)
         scatter.axes.strides[i] *= (int64_t)scatter.rows.bytes[0];
     scatter.axes.component_stride *= (int64_t)scatter.rows.bytes[2];
