@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The effects of the libraries on the host process.
+# Floating-point environment of the host, NumPy, CPU quotas, and the cost of waits.
 
-tests_host_process_libs = libhost-process.la libcommon.la $(OPENCL_LIBS)
-libhost_process_la_SOURCES = %D%/fp_environment.c %D%/process_state.c \
-	%D%/process_workload.c
-libhost_process_la_LIBADD = libhosttest.la
+tests_host_process_libs = libhosttest.la libcommon.la
 if CHECK
-check_LTLIBRARIES += libhost-process.la
 if CPU
-test_programs += test-host-process test-locale test-cpu-count
+test_programs += test-cpu-count
 
 # The CPU plugin, called by a host that changes the floating-point environment.
 check_LTLIBRARIES += tandem-fp-env-wrapper.la
@@ -24,7 +20,6 @@ wait_cost_SOURCES = %D%/wait_cost.c
 wait_cost_LDADD = libtools.la libtandem.la -lm
 endif
 if OPENCL
-test_programs += test-host-process-opencl
 check_LTLIBRARIES += wait-layer.la
 wait_layer_la_SOURCES = %D%/wait_counting_layer.c
 wait_layer_la_LDFLAGS = $(LAYER_FLAGS) \

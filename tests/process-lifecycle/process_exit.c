@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends of a process: with an open or a closed context, with or without running
- * work, with or without other running threads, and with exit handlers that
- * make calls.
+ * Ends of a process, exit handlers that make calls, and threads that use the
+ * library meanwhile.
  */
 #include <config.h>
 
@@ -10,215 +9,173 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "lifecycle_program.h"
+#include "process_case.h"
 
-static struct lifecycle_test test; /* Exists after main returns. */
-
-static int closed(const char *device)
+static void step_exit(void)
 {
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_work(&test);
-    lifecycle_test_end(&test);
-    return 0;
+    exit(0);
 }
 
-/* The context ends while the first launch is running or being compiled. */
-static int closed_at_once(const char *device)
+static void step_exit_at_once(void)
 {
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_start(&test);
-    lifecycle_test_end(&test);
-    return 0;
+    _exit(0);
 }
 
-static int returned(const char *device)
+static void step_exit_quickly(void)
 {
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_work(&test);
-    lifecycle_test_start(&test);
-    return 0;
+    quick_exit(0);
 }
 
-static int exited(const char *device)
+/* The thread of main ends before the others, one of which must end the
+ * process, because BLAS and drivers have threads that never end. */
+static void step_main_ends(void)
 {
-    exit(returned(device));
-}
-
-static int exited_at_once(const char *device)
-{
-    _exit(returned(device));
-}
-
-static int exited_quickly(const char *device)
-{
-    quick_exit(returned(device));
-}
-
-/* No thread waits for the running work, which may never complete. */
-static int started_returned(const char *device)
-{
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_start(&test);
-    return 0;
-}
-
-static int started_exited(const char *device)
-{
-    exit(started_returned(device));
-}
-
-static int started_exited_at_once(const char *device)
-{
-    _exit(started_returned(device));
-}
-
-/* Devices were listed, but not opened, and nothing was launched. */
-static int listed(const char *device)
-{
-    lifecycle_test_begin(&test, device);
-    return 0;
+    pthread_exit(NULL);
 }
 
 /* ---- handlers ---- */
 
 static void handler_work(void)
 {
-    lifecycle_test_work(&test);
-    lifecycle_test_end(&test);
+    client_work(&client);
+    client_close(&client);
 }
 
 static void handler_close(void)
 {
-    lifecycle_test_end(&test);
+    client_close(&client);
 }
 
-static int handled_early(const char *device)
+static void step_at_exit_work(void)
 {
     MUST(atexit(handler_work) == 0);
-    return returned(device);
 }
 
-static int handled_late(const char *device)
-{
-    returned(device);
-    MUST(atexit(handler_work) == 0);
-    return 0;
-}
-
-static int closed_early(const char *device)
+static void step_at_exit_close(void)
 {
     MUST(atexit(handler_close) == 0);
-    return returned(device);
 }
 
-static int closed_late(const char *device)
+/* ---- threads ---- */
+
+#define SOME_ROUNDS 20
+static int rounds; /* Rounds of the busy threads so far. */
+
+static bool some_rounds_are_done(void)
 {
-    returned(device);
-    MUST(atexit(handler_close) == 0);
-    return 0;
+    return __atomic_load_n(&rounds, __ATOMIC_ACQUIRE) >= SOME_ROUNDS;
 }
 
-static int rounds; /* Rounds of the other threads so far. */
+static void thread_start(void *(*body)(void *))
+{
+    pthread_t thread;
+
+    MUST(pthread_create(&thread, NULL, body, NULL) == 0);
+    MUST(pthread_detach(thread) == 0);
+}
 
 /* Without GEMM, because BLAS ends its threads while a GEMM would be running. */
-static void *work_for_ever(void *device)
+static void *work_for_ever(void *unused)
 {
-    struct lifecycle_test own;
+    struct client own;
 
-    lifecycle_test_begin(&own, device);
+    (void)unused;
+    client_open(&own);
     for (;;) {
-        lifecycle_test_work_own(&own);
+        client_work_without_gemm(&own);
         __atomic_fetch_add(&rounds, 1, __ATOMIC_RELEASE);
     }
     return NULL;
 }
 
-static void *work_and_exit(void *device)
+static void step_busy_thread(void)
 {
-    (void)device;
-    while (__atomic_load_n(&rounds, __ATOMIC_ACQUIRE) < 20)
+    thread_start(work_for_ever);
+}
+
+static void step_work_for_ever(void)
+{
+    work_for_ever(NULL);
+}
+
+/* Works until the busy threads are inside the library. */
+static void step_some_rounds(void)
+{
+    while (!some_rounds_are_done())
+        client_work_without_gemm(&client);
+}
+
+static void *wait_and_exit(void *unused)
+{
+    (void)unused;
+    while (!some_rounds_are_done())
         usleep(1000);
     exit(0);
 }
 
-static void thread_start(void *(*body)(void *), const char *device)
+/* Starts a thread that never calls the library, and then ends the process. */
+static void step_exiting_thread(void)
 {
-    pthread_t thread;
-
-    MUST(pthread_create(&thread, NULL, body, (void *)(uintptr_t)device) == 0);
-    MUST(pthread_detach(thread) == 0);
+    thread_start(wait_and_exit);
 }
 
-/* Two threads are inside the library while main returns. */
-static int threads_at_work(const char *device)
-{
-    thread_start(work_for_ever, device);
-    thread_start(work_for_ever, device);
-    lifecycle_test_begin(&test, device);
-    while (__atomic_load_n(&rounds, __ATOMIC_ACQUIRE) < 20)
-        lifecycle_test_work_own(&test);
-    return 0;
-}
-
-/*
- * A thread that never called the library calls exit while main and another
- * thread are inside the library.
- */
-static int exit_by_a_thread(const char *device)
-{
-    thread_start(work_for_ever, device);
-    thread_start(work_and_exit, device);
-    work_for_ever((void *)(uintptr_t)device);
-    return 3;
-}
-
-static void *work_and_end(void *unused)
+static void *work_and_exit(void *unused)
 {
     (void)unused;
-    lifecycle_test_read(&test);
-    for (int i = 0; i < 20; i++)
-        lifecycle_test_work(&test);
-    lifecycle_test_end(&test);
+    client_read(&client);
+    for (int i = 0; i < SOME_ROUNDS; i++)
+        client_work(&client);
+    client_close(&client);
     exit(0);
 }
 
-/*
- * The thread of main ends before the others, one of which ends the process,
- * because BLAS and drivers have threads that never end.
- */
-static int main_ends_first(const char *device)
+/* Starts a thread that goes on with the client, and then ends the process. */
+static void step_working_thread(void)
 {
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_start(&test);
-    thread_start(work_and_end, device);
-    pthread_exit(NULL);
+    thread_start(work_and_exit);
 }
 
-/* Only threads of BLAS and drivers remain, if any. SIGTERM ends them. */
-static int main_ends_closed(const char *device)
+/* ---- contexts ---- */
+
+static void *contexts_run(void *unused)
 {
-    closed(device);
-    pthread_exit(NULL);
+    struct client own;
+
+    (void)unused;
+    for (int i = 0; i < 25; i++) {
+        client_open(&own);
+        if (i % 3)
+            client_work(&own);
+        if (i % 2)
+            client_start(&own);
+        client_close(&own);
+    }
+    return NULL;
 }
 
-const struct lifecycle_mode end_modes[] = {
-    {"closed", closed},
-    {"closed-at-once", closed_at_once},
-    {"returned", returned},
-    {"exited", exited},
-    {"exited-at-once", exited_at_once},
-    {"exited-quickly", exited_quickly},
-    {"started-returned", started_returned},
-    {"started-exited", started_exited},
-    {"started-exited-at-once", started_exited_at_once},
-    {"listed", listed},
-    {"handled-early", handled_early},
-    {"handled-late", handled_late},
-    {"closed-early", closed_early},
-    {"closed-late", closed_late},
-    {"threads-at-work", threads_at_work},
-    {"exit-by-a-thread", exit_by_a_thread},
-    {"main-ends-first", main_ends_first},
-    {"main-ends-closed", main_ends_closed},
-    {NULL, NULL},
+/* Four threads open and close contexts. */
+static void step_contexts(void)
+{
+    pthread_t threads[4];
+
+    for (int i = 0; i < 4; i++)
+        MUST(pthread_create(&threads[i], NULL, contexts_run, NULL) == 0);
+    for (int i = 0; i < 4; i++)
+        MUST(pthread_join(threads[i], NULL) == 0);
+}
+
+const struct step end_steps[] = {
+    {"exit", .run = step_exit},
+    {"exit-at-once", .run = step_exit_at_once},
+    {"exit-quickly", .run = step_exit_quickly},
+    {"main-ends", .run = step_main_ends},
+    {"at-exit-work", .run = step_at_exit_work},
+    {"at-exit-close", .run = step_at_exit_close},
+    {"busy-thread", .run = step_busy_thread},
+    {"work-for-ever", .run = step_work_for_ever},
+    {"some-rounds", .run = step_some_rounds},
+    {"exiting-thread", .run = step_exiting_thread},
+    {"working-thread", .run = step_working_thread},
+    {"contexts", .run = step_contexts},
+    {NULL},
 };

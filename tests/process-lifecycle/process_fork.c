@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forks before the library was used, after it was used, and while threads are
- * inside it. The parent continues. The child cannot use inherited objects, can
- * create new ones, and ends by exit or _exit.
+ * Children that use the library, forked before or after the parent has used it.
+ * Each child runs twice: it ends by exit and by _exit.
  */
 #include <config.h>
 
@@ -13,15 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lifecycle_program.h"
+#include "process_case.h"
 
 #define CHILD_LIMIT_S 60
 
-static struct lifecycle_test test;
-
-/* Runs the function in a child process that ends by exit or by _exit. */
-static void run_in_child(void (*child)(const char *), const char *device,
-                         bool by_exit)
+static void child_run(void (*child)(void), bool by_exit)
 {
     int status = 0;
     pid_t id = fork();
@@ -29,130 +24,97 @@ static void run_in_child(void (*child)(const char *), const char *device,
     MUST(id != -1);
     if (id == 0) {
         alarm(CHILD_LIMIT_S);
-        child(device);
+        child();
         if (by_exit)
             exit(0);
         _exit(0);
     }
     MUST(waitpid(id, &status, 0) == id);
     if (WIFSIGNALED(status))
-        lifecycle_test_fail("the child (%s) ended by signal %d",
-                            by_exit ? "exit" : "_exit", WTERMSIG(status));
+        process_fail("the child (%s) ended by signal %d",
+                     by_exit ? "exit" : "_exit", WTERMSIG(status));
     MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void child_idle(const char *device)
+static void child_idle(void)
 {
-    (void)device;
 }
 
-static void child_work(const char *device)
+static void child_work(void)
 {
-    struct lifecycle_test own;
+    struct client own;
 
-    lifecycle_test_begin(&own, device);
-    lifecycle_test_work(&own);
-    lifecycle_test_end(&own);
-}
-
-/* The library was not used, but may be loaded. */
-static int fork_before(const char *device)
-{
-    run_in_child(child_work, device, true);
-    run_in_child(child_work, device, false);
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_work(&test);
-    lifecycle_test_end(&test);
-    return 0;
-}
-
-/* A context was created, which touches no device. */
-static int fork_before_devices(const char *device)
-{
-    struct tandem_context *context;
-
-    OK(tandem_context_create(NULL, &context));
-    run_in_child(child_work, device, true);
-    run_in_child(child_work, device, false);
-    tandem_context_destroy(context);
-    return 0;
+    client_open(&own);
+    client_work(&own);
+    client_close(&own);
 }
 
 /* Each call on an inherited object returns an error at once. */
-static void child_with_used_library(const char *device)
+static void child_inherits(void)
 {
     struct tandem_explanation e = {.struct_size = sizeof e};
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     uint32_t number;
 
-    (void)device;
-    MUST(tandem_run(test.context, &op, &test.tx, 1, &test.ty, 1) ==
+    MUST(tandem_run(client.context, &op, &client.tx, 1, &client.ty, 1) ==
          TANDEM_DEVICE_LOST);
     MUST(strstr(tandem_last_error(), "fork") != NULL);
-    MUST(tandem_tensor_sync(test.ty, TANDEM_TIMEOUT_INFINITE) ==
+    MUST(tandem_tensor_sync(client.ty, TANDEM_TIMEOUT_INFINITE) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_tensor_write(test.ty, test.x, sizeof test.x) ==
+    MUST(tandem_tensor_write(client.ty, client.x, sizeof client.x) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_context_synchronize(test.context, TANDEM_TIMEOUT_INFINITE) ==
+    MUST(tandem_context_synchronize(client.context, TANDEM_TIMEOUT_INFINITE) ==
          TANDEM_DEVICE_LOST);
-    MUST(tandem_device_count(test.context, &number) == TANDEM_DEVICE_LOST);
-    MUST(tandem_explain_last(test.context, &e) == TANDEM_DEVICE_LOST);
-    MUST(tandem_tensor_residency(test.ty, &number) == TANDEM_DEVICE_LOST);
+    MUST(tandem_device_count(client.context, &number) == TANDEM_DEVICE_LOST);
+    MUST(tandem_explain_last(client.context, &e) == TANDEM_DEVICE_LOST);
+    MUST(tandem_tensor_residency(client.ty, &number) == TANDEM_DEVICE_LOST);
 }
 
 /* A new context works in the child; with OpenCL, it returns an error. */
-static void child_can_use_library(const char *device)
+static void child_opens(void)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_NEG};
-    struct lifecycle_test own;
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
+    struct client own;
 
-    child_with_used_library(device);
-    lifecycle_test_begin(&own, device);
-    if (strcmp(device, "opencl") == 0) {
+    child_inherits();
+    client_open(&own);
+    if (strcmp(device_name, "opencl") == 0) {
         MUST(tandem_run_on(own.context, own.device, &op, &own.tx, 1, &own.ty,
                            1) != TANDEM_OK);
         MUST(strstr(tandem_last_error(), "fork") != NULL);
         OK(tandem_device_find(own.context, "cpu", &own.device));
     }
-    lifecycle_test_work(&own);
-    lifecycle_test_end(&own);
+    client_work(&own);
+    client_close(&own);
 }
 
-static void child_closes(const char *device)
+static void child_closes(void)
 {
-    child_with_used_library(device);
-    lifecycle_test_end(&test);
+    child_inherits();
+    client_close(&client);
 }
 
-static int fork_after(const char *device)
+static void step_child(void)
 {
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_work(&test);
-    lifecycle_test_start(&test);
-    for (int by_exit = 0; by_exit < 2; by_exit++) {
-        run_in_child(child_idle, device, by_exit);
-        run_in_child(child_with_used_library, device, by_exit);
-        run_in_child(child_can_use_library, device, by_exit);
-        run_in_child(child_closes, device, by_exit);
-    }
-    lifecycle_test_read(&test);
-    lifecycle_test_work(&test);
-    lifecycle_test_end(&test);
-    return 0;
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } children[] = {{"idle", child_idle},
+                    {"work", child_work},
+                    {"inherits", child_inherits},
+                    {"opens", child_opens},
+                    {"closes", child_closes}};
+
+    for (size_t i = 0; i < sizeof children / sizeof *children; i++)
+        if (strcmp(children[i].name, step_argument) == 0) {
+            child_run(children[i].run, true);
+            child_run(children[i].run, false);
+            return;
+        }
+    process_fail("no child \"%s\"", step_argument);
 }
 
-/* Devices were listed, but not opened. */
-static int fork_after_listing(const char *device)
-{
-    lifecycle_test_begin(&test, device);
-    run_in_child(child_can_use_library, device, true);
-    run_in_child(child_can_use_library, device, false);
-    lifecycle_test_work(&test);
-    lifecycle_test_end(&test);
-    return 0;
-}
+/* ---- forks while threads work ---- */
 
 static int stop;
 /* Each thread posts it after its first work: from then on the thread loads no
@@ -160,41 +122,46 @@ static int stop;
  * during the fork (tandem/host.h). */
 static sem_t libraries_loaded;
 
-static void *work_until(void *device)
+static void work_until_stop(void (*work)(struct client *own),
+                            struct client *own)
 {
-    struct lifecycle_test own;
-
-    lifecycle_test_begin(&own, device);
-    lifecycle_test_work(&own);
+    work(own);
     MUST(sem_post(&libraries_loaded) == 0);
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
-        lifecycle_test_work(&own);
-    lifecycle_test_end(&own);
+        work(own);
+}
+
+static void *own_context_use(void *unused)
+{
+    struct client own;
+
+    (void)unused;
+    client_open(&own);
+    work_until_stop(client_work, &own);
+    client_close(&own);
     return NULL;
 }
 
-static void share_once(struct lifecycle_test *own)
+/* Works with new tensors in the context of another thread. */
+static void shared_work(struct client *own)
 {
-    const int64_t n = LIFECYCLE_N;
+    const int64_t n = CLIENT_ELEMENTS;
 
     OK(tandem_tensor_wrap(own->context, own->x, TANDEM_F32, 1, &n, NULL, 0,
                           &own->tx));
     OK(tandem_tensor_wrap(own->context, own->y, TANDEM_F32, 1, &n, NULL, 0,
                           &own->ty));
-    lifecycle_test_work(own);
+    client_work(own);
     tandem_tensor_destroy(own->tx);
     tandem_tensor_destroy(own->ty);
 }
 
-static void *share_until(void *unused)
+static void *shared_context_use(void *unused)
 {
-    struct lifecycle_test own = test;
+    struct client own = client;
 
     (void)unused;
-    share_once(&own);
-    MUST(sem_post(&libraries_loaded) == 0);
-    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
-        share_once(&own);
+    work_until_stop(shared_work, &own);
     return NULL;
 }
 
@@ -202,34 +169,24 @@ static void *share_until(void *unused)
  * context.  The child must not find a lock of the library held.  The locks of
  * drivers may be held: there exit could wait forever in a driver's destructor,
  * so with OpenCL the child always ends by _exit. */
-static int fork_with_threads(const char *device)
+static void step_fork_with_threads(void)
 {
     pthread_t threads[2];
 
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_start(&test);
     MUST(sem_init(&libraries_loaded, 0, 0) == 0);
-    MUST(pthread_create(&threads[0], NULL, work_until,
-                        (void *)(uintptr_t)device) == 0);
-    MUST(pthread_create(&threads[1], NULL, share_until, NULL) == 0);
+    MUST(pthread_create(&threads[0], NULL, own_context_use, NULL) == 0);
+    MUST(pthread_create(&threads[1], NULL, shared_context_use, NULL) == 0);
     for (int i = 0; i < 2; i++)
         MUST(sem_wait(&libraries_loaded) == 0);
     for (int i = 0; i < 20; i++)
-        run_in_child(child_can_use_library, device,
-                     i % 2 && strcmp(device, "opencl") != 0);
+        child_run(child_opens, i % 2 && strcmp(device_name, "opencl") != 0);
     __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
     for (int i = 0; i < 2; i++)
         MUST(pthread_join(threads[i], NULL) == 0);
-    lifecycle_test_read(&test);
-    lifecycle_test_end(&test);
-    return 0;
 }
 
-const struct lifecycle_mode fork_modes[] = {
-    {"fork-before", fork_before},
-    {"fork-before-devices", fork_before_devices},
-    {"fork-after", fork_after},
-    {"fork-after-listing", fork_after_listing},
-    {"fork-with-threads", fork_with_threads},
-    {NULL, NULL},
+const struct step fork_steps[] = {
+    {"child", .run = step_child},
+    {"fork-with-threads", .run = step_fork_with_threads},
+    {NULL},
 };

@@ -6,17 +6,13 @@
  */
 #include <config.h>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
+#include <string.h>
 #include <sys/time.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "lifecycle_program.h"
+#include "process_case.h"
 
 #define ROUNDS 100
 #define INTERVAL_US 500
@@ -24,95 +20,86 @@
 static pthread_t host;
 static volatile sig_atomic_t handled, elsewhere;
 
-static void on_alarm(int signal)
+static void on_signal(int signal)
 {
     (void)signal;
     handled++;
     elsewhere += !pthread_equal(pthread_self(), host);
 }
 
-static void alarms(int flags, int interval_us)
+static void alarms_start(int flags, int interval_us)
 {
     const struct itimerval timer = {{0, interval_us}, {0, interval_us}};
-    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = flags};
+    const struct sigaction action = {.sa_handler = on_signal,
+                                     .sa_flags = flags};
 
     host = pthread_self();
     MUST(sigaction(SIGALRM, &action, NULL) == 0);
     MUST(setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }
 
-/*
- * Signals arrive from the start of the library on, while it starts its
- * threads, reads its files and loads its plugins.
- */
-static int interrupted(const char *device, int flags)
+static void step_alarms(void)
 {
-    struct lifecycle_test test;
+    alarms_start(step_argument ? SA_RESTART : 0, INTERVAL_US);
+}
+
+static void client_work_long(struct client *own)
+{
     const int before = handled;
 
-    alarms(flags, INTERVAL_US);
-    lifecycle_test_begin(&test, device);
     for (int i = 0; i < ROUNDS || handled == before; i++)
-        lifecycle_test_work(&test);
-    lifecycle_test_end(&test);
-    alarms(flags, 0);
+        client_work(own);
+}
+
+/* Only this thread may have handled the alarms. */
+static void step_no_alarms(void)
+{
+    alarms_start(0, 0);
+    MUST(handled > 0);
     MUST(elsewhere == 0);
-    return 0;
-}
-
-static int signals(const char *device)
-{
-    return interrupted(device, 0);
-}
-
-static int signals_restart(const char *device)
-{
-    return interrupted(device, SA_RESTART);
 }
 
 /* ---- masks ---- */
 
-/* Signals that a thread causes itself, and signals that cannot be blocked. */
-static const int unblocked[] = {SIGILL,  SIGTRAP, SIGBUS, SIGFPE,
-                                SIGSEGV, SIGSYS,  SIGKILL, SIGSTOP};
-
-/* Returns the mask of all other named signals. */
-static uint64_t blockable(void)
-{
-    uint64_t mask = (UINT64_C(1) << 31) - 1;
-
-    for (size_t i = 0; i < sizeof unblocked / sizeof *unblocked; i++)
-        mask &= ~(UINT64_C(1) << (unblocked[i] - 1));
-    return mask;
-}
-
-static uint64_t blocked_of(const char *thread)
-{
-    char path[64], line[256];
-    unsigned long long mask = 0;
-    FILE *file;
-
-    snprintf(path, sizeof path, "/proc/self/task/%.20s/status", thread);
-    file = fopen(path, "re");
-    if (!file)
-        return 0; /* The thread ended. */
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "SigBlk: %llx", &mask) == 1)
-            break;
-    fclose(file);
-    return mask;
-}
-
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
 /* The signals that ask a process to end. */
 static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+#define ENDS (BIT(SIGHUP) | BIT(SIGINT) | BIT(SIGQUIT) | BIT(SIGTERM))
+/* All named signals, except those that a thread causes itself and those that
+ * cannot be blocked. */
+#define BLOCKABLE                                                              \
+    ((BIT(32) - 1) &                                                           \
+     ~(BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGSEGV) | \
+       BIT(SIGSYS) | BIT(SIGKILL) | BIT(SIGSTOP)))
 
-static uint64_t ends_mask(void)
+/* The signals that other threads must not block. */
+static uint64_t unblocked = ENDS;
+
+/* The host, and no other thread, handles the signals that ask it to end. */
+static void step_handle_ends(void)
 {
-    uint64_t mask = 0;
+    const struct sigaction action = {.sa_handler = on_signal};
 
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        mask |= UINT64_C(1) << (ends[i] - 1);
-    return mask;
+        MUST(sigaction(ends[i], &action, NULL) == 0);
+    unblocked = 0;
+}
+
+static void signals_mask(int how, const int *signals, size_t count)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < count; i++)
+        sigaddset(&set, signals[i]);
+    MUST(pthread_sigmask(how, &set, NULL) == 0);
+}
+
+/* The host blocks the signals that ask it to end, to wait for them. */
+static void step_block_ends(void)
+{
+    signals_mask(SIG_BLOCK, ends, sizeof ends / sizeof *ends);
+    unblocked = 0;
 }
 
 #ifdef __has_feature /* clang */
@@ -127,106 +114,39 @@ static uint64_t ends_mask(void)
 #define FOREIGN_THREADS 0
 #endif
 
-/*
- * Returns the number of our threads. Each must block all signals that can be
- * blocked, except those in `open`, which it must not block.
- */
-static int helpers_check(uint64_t open)
+/* The other threads must block all blockable signals, except `unblocked`, which
+ * they must not block. "masks=driver": a driver's threads may block them. */
+static void step_masks(void)
 {
-    DIR *tasks = opendir("/proc/self/task");
-    const struct dirent *entry;
-    uint64_t blocked;
-    int count = 0, foreign = open != 0 ? FOREIGN_THREADS : 0;
+    static struct thread threads[MAX_THREADS];
+    const uint32_t count = threads_read(threads);
+    const uint64_t ignored = step_argument ? unblocked : 0;
+    int foreign = unblocked ? FOREIGN_THREADS : 0;
 
-    MUST(tasks != NULL);
-    while ((entry = readdir(tasks))) {
-        if (entry->d_name[0] == '.' ||
-            strtol(entry->d_name, NULL, 10) == syscall(SYS_gettid))
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t blocked = threads[i].blocked & BLOCKABLE;
+
+        if (blocked == BLOCKABLE && foreign-- > 0)
             continue;
-        blocked = blocked_of(entry->d_name);
-        if (blocked == 0)
-            continue; /* The thread ended. */
-        if (foreign > 0 && (blocked & blockable()) == blockable()) {
-            foreign--;
-            continue;
-        }
-        MUST((blocked & blockable()) == (blockable() & ~open));
-        count++;
+        if ((blocked & ~ignored) != (BLOCKABLE & ~unblocked))
+            process_fail("thread \"%s\" blocks %#llx", threads[i].name,
+                         (unsigned long long)threads[i].blocked);
     }
-    closedir(tasks);
-    return count;
 }
 
-/* Starts all possible worker threads and checks their signal masks. */
-static void helpers_start(struct lifecycle_test *test, const char *device,
-                          uint64_t open)
+/* This thread blocks the signal. No other thread may handle it. */
+static void client_work_blocked(struct client *own)
 {
-    const int64_t n = 1 << 22;
-    float *data = calloc((size_t)n, sizeof *data);
-    struct tandem_tensor *big = NULL;
+    const int alarm = SIGALRM;
 
-    MUST(data != NULL);
-    lifecycle_test_begin(test, device);
-    lifecycle_test_work(test);
-    OK(tandem_tensor_wrap(test->context, data, TANDEM_F32, 1, &n, NULL, 0,
-                          &big));
-    for (int i = 0; i < 8; i++) /* Large enough for all worker threads. */
-        OK(tandem_unary(test->context, TANDEM_OP_EXP, big, big));
-    OK(tandem_tensor_sync(big, TANDEM_TIMEOUT_INFINITE));
-    dprintf(STDOUT_FILENO, "%d helpers\n", helpers_check(open));
-    tandem_tensor_destroy(big);
-    free(data);
-}
-
-/* The host's thread blocks the signal. No worker thread may handle it. */
-static int helpers_block(const char *device)
-{
-    struct lifecycle_test test;
-    sigset_t alarm;
-
-    helpers_start(&test, device, ends_mask());
-    sigemptyset(&alarm);
-    sigaddset(&alarm, SIGALRM);
-    MUST(pthread_sigmask(SIG_BLOCK, &alarm, NULL) == 0);
-    alarms(0, INTERVAL_US);
+    signals_mask(SIG_BLOCK, &alarm, 1);
+    alarms_start(0, INTERVAL_US);
     for (int i = 0; i < ROUNDS; i++)
-        lifecycle_test_work(&test);
+        client_work(own);
     MUST(handled == 0);
-    MUST(pthread_sigmask(SIG_UNBLOCK, &alarm, NULL) == 0);
+    signals_mask(SIG_UNBLOCK, &alarm, 1);
     while (handled == 0)
-        lifecycle_test_work(&test);
-    MUST(elsewhere == 0);
-    alarms(0, 0);
-    lifecycle_test_end(&test);
-    return 0;
-}
-
-/* The host, and no worker thread, handles the signals that ask it to end. */
-static int helpers_block_handled(const char *device)
-{
-    struct sigaction action = {.sa_handler = on_alarm};
-    struct lifecycle_test test;
-
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        MUST(sigaction(ends[i], &action, NULL) == 0);
-    helpers_start(&test, device, 0);
-    lifecycle_test_end(&test);
-    return 0;
-}
-
-/* The host blocks the signals that ask it to end, to wait for them. */
-static int helpers_block_inherited(const char *device)
-{
-    struct lifecycle_test test;
-    sigset_t set;
-
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        sigaddset(&set, ends[i]);
-    MUST(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
-    helpers_start(&test, device, 0);
-    lifecycle_test_end(&test);
-    return 0;
+        client_work(own);
 }
 
 /* ---- timeouts ---- */
@@ -240,34 +160,28 @@ static uint64_t clock_ns(void)
 }
 
 /* On a device that hangs, signals neither end nor prolong a wait. */
-static int timeout(const char *device)
+static void client_timeout(struct client *own)
 {
     const uint64_t timeout_ns = 50000000;
-    struct lifecycle_test test;
 
-    lifecycle_test_begin(&test, device);
-    lifecycle_test_start(&test);
-    for (int flags = 0; flags < 2; flags++) {
-        alarms(flags ? SA_RESTART : 0, INTERVAL_US);
-        for (int i = 0; i < 3; i++) {
-            const uint64_t start = clock_ns();
+    for (int i = 0; i < 3; i++) {
+        const uint64_t start = clock_ns();
 
-            MUST(tandem_tensor_sync(test.ty, timeout_ns) == TANDEM_NOT_READY);
-            MUST(clock_ns() - start >= timeout_ns);
-            MUST(tandem_context_synchronize(test.context, timeout_ns) ==
-                 TANDEM_NOT_READY);
-        }
-        MUST(handled > 0);
+        MUST(tandem_tensor_sync(own->ty, timeout_ns) == TANDEM_NOT_READY);
+        MUST(clock_ns() - start >= timeout_ns);
+        MUST(tandem_context_synchronize(own->context, timeout_ns) ==
+             TANDEM_NOT_READY);
     }
-    return 0;
 }
 
-const struct lifecycle_mode signal_modes[] = {
-    {"signals", signals},
-    {"signals-restart", signals_restart},
-    {"helpers-block", helpers_block},
-    {"helpers-block-handled", helpers_block_handled},
-    {"helpers-block-inherited", helpers_block_inherited},
-    {"timeout", timeout},
-    {NULL, NULL},
+const struct step signal_steps[] = {
+    {"alarms", .run = step_alarms},
+    {"no-alarms", .run = step_no_alarms},
+    {"work-long", .run_client = client_work_long},
+    {"work-blocked", .run_client = client_work_blocked},
+    {"handle-ends", .run = step_handle_ends},
+    {"block-ends", .run = step_block_ends},
+    {"masks", .run = step_masks},
+    {"timeout", .run_client = client_timeout},
+    {NULL},
 };
