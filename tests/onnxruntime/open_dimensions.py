@@ -219,10 +219,10 @@ def yolo(arguments):
 def decoder_with_past(arguments):
     """Keys and values of the past have the lengths of sequences, not of
     images."""
-    tested = exported_models.gpt2_block(past=True, width=96, vocabulary=1000)
-    check_taken(tested, [exported_models.gpt2_inputs(1, 5, 3, 96,
-                                                     vocabulary=1000)],
-                'assumed shapes input_ids:1x128;past:2x1x12x128x8')
+    tested = exported_models.gpt2(layers=1, width=96, vocabulary=1000)
+    check_taken(tested, [{'input_ids': numpy.arange(5).reshape(1, 5),
+                          'past.0': weights(2, 1, 12, 3, 8)}],
+                'assumed shapes input_ids:1x128;past.0:2x1x12x128x8')
 
 
 @case

@@ -2,7 +2,7 @@
 """Builds image networks in the graph shape that PyTorch's ONNX exporter writes.
 
 The nodes are those of torch.onnx.export (TorchScript exporter, evaluation mode) for
-torchvision's ResNet-50, MobileNet v2 and v3 (large), and for the detection network
+torchvision's ResNet-50 and MobileNet v3 (large), and for the detection network
 YOLOv8n: batch norms are folded into convolutions.  The weights are random, with a
 variance that keeps the magnitude of activations.
 """
@@ -28,21 +28,20 @@ class ImageBuilder(GraphBuilder):
         self.channels[name] = channels
         return name
 
-    def conv(self, x, outputs, window=1, stride=1, groups=1, bias=True):
+    def conv(self, x, outputs, window=1, stride=1, groups=1):
         """Adds a convolution whose padding keeps the size of an image."""
         inputs = self.channels[x] // groups
         terms = inputs * window * window
         shape = (outputs, inputs, window, window)
         weight = self.random.standard_normal(shape, np.float32)
         weight *= np.float32(np.sqrt(1.7 / terms))
-        names = [self.weight(f"conv{self.layers}.weight", weight)]
-        if bias:
-            values = 0.1 * self.random.standard_normal(outputs, np.float32)
-            names.append(self.weight(f"conv{self.layers}.bias", values))
+        bias = 0.1 * self.random.standard_normal(outputs, np.float32)
+        name = f"conv{self.layers}"
         self.layers += 1
         padding = window // 2
         out = self.add(
-            "Conv", x, *names, dilations=[1, 1], group=groups,
+            "Conv", x, self.weight(f"{name}.weight", weight),
+            self.weight(f"{name}.bias", bias), dilations=[1, 1], group=groups,
             kernel_shape=[window, window], pads=[padding] * 4,
             strides=[stride, stride],
         )
@@ -54,9 +53,6 @@ class ImageBuilder(GraphBuilder):
         out = self.add(op_type, x, *others, **attributes)
         self.channels[out] = self.channels[x]
         return out
-
-    def relu6(self, x):
-        return self.op("Clip", x, self.scalar(0), self.scalar(6))
 
     def silu(self, x):
         return self.op("Mul", x, self.op("Sigmoid", x))
@@ -84,12 +80,6 @@ class ImageBuilder(GraphBuilder):
             "Gemm", x, self.weight(f"{name}.weight", weight),
             self.weight(f"{name}.bias", bias), alpha=1.0, beta=1.0, transB=1,
         )
-
-    def classify(self, x, classes):
-        """Adds the average over the image and a linear layer."""
-        pooled = self.op("GlobalAveragePool", x)
-        flat = self.add("Flatten", pooled, axis=1)
-        return self.linear(flat, self.channels[x], classes)
 
     def model(self, name, output, shape):
         """Names the output and returns the model."""
@@ -121,32 +111,11 @@ def resnet50(seed=0, blocks=(3, 4, 6, 3)):
         for index in range(count):
             stride = 2 if stage > 0 and index == 0 else 1
             x = bottleneck(b, x, 64 << stage, stride, index == 0)
-    return b.model("resnet50", b.classify(x, 1000), ["batch", 1000])
+    flat = b.add("Flatten", b.op("GlobalAveragePool", x), axis=1)
+    return b.model("resnet50", b.linear(flat, 2048, 1000), ["batch", 1000])
 
 
 # ---- MobileNet ----
-
-# Expansion, channels, blocks and stride of the first block.
-MOBILENET_V2 = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2),
-                (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
-
-
-def mobilenet_v2(seed=0):
-    b = ImageBuilder(seed)
-    x = b.relu6(b.conv(b.input("input", 3), 32, 3, 2))
-    for expansion, channels, count, first_stride in MOBILENET_V2:
-        for index in range(count):
-            inputs = b.channels[x]
-            stride = first_stride if index == 0 else 1
-            hidden = inputs * expansion
-            out = b.relu6(b.conv(x, hidden)) if expansion > 1 else x
-            out = b.relu6(b.conv(out, hidden, 3, stride, groups=hidden))
-            out = b.conv(out, channels)
-            adds = stride == 1 and inputs == channels
-            x = b.op("Add", x, out) if adds else out
-    x = b.relu6(b.conv(x, 1280))
-    return b.model("mobilenet_v2", b.classify(x, 1000), ["batch", 1000])
-
 
 # Window, hidden channels, channels, squeeze and excitation, activation, stride.
 MOBILENET_V3 = [

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ResNet-50 and MobileNet v2 and v3 (large), with the batch norms folded into
- * the weights of the convolutions, as in tests/onnxruntime/vision_models.py.
+ * the weights of the convolutions, like tests/onnxruntime/vision_models.py.
  */
 #include <config.h>
 

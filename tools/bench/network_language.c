@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * BERT-base, GPT-2 and Whisper tiny, as in tests/onnxruntime/exported_models.py
- * and whisper_models.py.  One product computes queries, keys and values.
+ * BERT-base and GPT-2, as in tests/onnxruntime/exported_models.py, and Whisper
+ * tiny.  One product computes queries, keys and values.
  */
 #include <config.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The networks of the suite "networks", with the layers of the models that
+ * The networks of the suite "networks", most with the layers of the models that
  * tests/onnxruntime builds.  Their weights are random.  network_layers.h names
  * the operators that run in one launch.
  *
