@@ -18,7 +18,6 @@ process_module_la_LDFLAGS = $(LAYER_FLAGS)
 process_module_la_LIBADD = libtandem.la
 late_dlopen_SOURCES = %D%/late_dlopen.c
 late_dlopen_LDADD =
-thread_stress_SOURCES = %D%/thread_stress.c %D%/thread_stress_operation.c \
-	%D%/thread_stress_tensor.c
+thread_stress_SOURCES = %D%/thread_stress.c
 TESTS += $(tests_process_lifecycle_checks)
 endif
