@@ -249,6 +249,7 @@ uint32_t threads_read(struct thread out[MAX_THREADS])
         const pid_t id = (pid_t)atoi(entry->d_name);
         unsigned long long blocked = 0;
         char path[64], line[256];
+        bool is_found = false;
         FILE *file;
 
         snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)id);
@@ -256,13 +257,12 @@ uint32_t threads_read(struct thread out[MAX_THREADS])
             continue;
         while (fgets(line, sizeof line, file)) {
             sscanf(line, "Name: %15s", thread->name);
-            sscanf(line, "SigBlk: %llx", &blocked);
+            is_found |= sscanf(line, "SigBlk: %llx", &blocked) == 1;
         }
         fclose(file);
         thread->blocked = blocked;
-        if (sched_getaffinity(id, sizeof thread->processors,
-                              &thread->processors) == 0 &&
-            blocked != 0)
+        if (is_found && sched_getaffinity(id, sizeof thread->processors,
+                                          &thread->processors) == 0)
             count++;
     }
     closedir(directory);
