@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Floating-point environment of the host, NumPy, CPU quotas, and the cost of waits.
+# Floating-point environment of the host, NumPy, and CPU quotas.
 
 tests_host_process_libs = libhosttest.la libcommon.la
 if CHECK
@@ -12,18 +12,5 @@ tandem_fp_env_wrapper_la_SOURCES = %D%/fp_env_wrapper_plugin.c
 tandem_fp_env_wrapper_la_LDFLAGS = $(TEST_MODULE_FLAGS)
 tandem_fp_env_wrapper_la_LIBADD = libcommon.la
 TESTS += %D%/check-fp-environment %D%/check-numpy
-
-# Measures the cost of waits with a driver that sleeps in a wait and with a driver
-# that does not.
-check_PROGRAMS += wait-cost
-wait_cost_SOURCES = %D%/wait_cost.c
-wait_cost_LDADD = libtools.la libtandem.la -lm
-endif
-if OPENCL
-check_LTLIBRARIES += wait-layer.la
-wait_layer_la_SOURCES = %D%/wait_counting_layer.c
-wait_layer_la_LDFLAGS = $(LAYER_FLAGS) \
-	-export-symbols-regex '^(clGetLayerInfo|clInitLayer|wait_layer_counts)$$'
-TESTS += %D%/check-wait-cpu-time
 endif
 endif

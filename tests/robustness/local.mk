@@ -38,7 +38,7 @@ test_programs += test-faults test-operator-faults test-ring-transfer test-enumer
 	test-deferred-submission test-import test-last-group-combine \
 	test-async-error test-memory test-blocking-timeout test-compile-lock \
 	test-compile-process \
-	test-never-completing-command
+	test-never-completing-command test-wait-calls
 if CPU
 test_programs += test-host-faults
 endif
