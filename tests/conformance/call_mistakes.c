@@ -71,19 +71,16 @@ static void shape_set_huge(struct mistaken_call *p)
 }
 
 #define MISTAKES(X)                                                            \
-    X(op_null, NEG, "no operator", UNNAMED | ALWAYS_INVALID,                   \
-      p->op_pointer = NULL)                                                    \
-    X(op_unknown, NEG, "an unknown operator", UNNAMED | MAYBE_LATER,           \
-      p->op.id = 99)                                                           \
-    X(op_zero, NEG, "operator 0", UNNAMED | MAYBE_LATER, p->op.id = 0)         \
-    X(op_huge, NEG, "operator 4000000000", UNNAMED | MAYBE_LATER,              \
+    X(op_null, NEG, "no operator", ALWAYS_INVALID, p->op_pointer = NULL)       \
+    X(op_unknown, NEG, "an unknown operator", MAYBE_LATER, p->op.id = 99)      \
+    X(op_zero, NEG, "operator 0", MAYBE_LATER, p->op.id = 0)                   \
+    X(op_huge, NEG, "operator 4000000000", MAYBE_LATER,                        \
       p->op.id = 4000000000u)                                                  \
-    X(op_sizeless, NEG, "a struct_size of 0", UNNAMED | ALWAYS_INVALID,        \
+    X(op_sizeless, NEG, "a struct_size of 0", ALWAYS_INVALID,                  \
       p->op.struct_size = 0)                                                   \
-    X(op_short, NEG, "a struct_size that is too small",                        \
-      UNNAMED | ALWAYS_INVALID,                                                \
+    X(op_short, NEG, "a struct_size that is too small", ALWAYS_INVALID,        \
       p->op.struct_size = TANDEM_OP_MIN_SIZE_1_0 - 1)                          \
-    X(op_last, NEG, "the last operator number", UNNAMED | MAYBE_LATER,         \
+    X(op_last, NEG, "the last operator number", MAYBE_LATER,                   \
       p->op.id = TANDEM_OP_ID_END - 1)                                         \
     X(inputs_null, NEG, "no array of inputs", ALWAYS_INVALID,                  \
       p->in_array = NULL)                                                      \

@@ -136,6 +136,7 @@ static void overlap_launch(struct suite *suite, const struct overlap *overlap,
         stream_finish(suite, NULL);
     } else {
         expect_error(suite, status, TANDEM_INVALID_ARGUMENT, "launch");
+        case_note(suite, "%s: %s", status_text(status), plugin_message(suite));
         expect_vector(suite, NULL, all, 1.0f, 1.0f,
                       "the buffer of the rejected call");
     }

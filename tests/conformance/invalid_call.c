@@ -15,7 +15,9 @@
 #define LAUNCH_GROUP "invalid-launch"
 #define GEMM_GROUP "invalid-gemm"
 
-/* Checks the status of a call. Returns true if a query must reject it. */
+/* Checks the status of a call, and notes it with the message, so that
+ * tests/plugin can compare plugins. Returns true if a query must reject the
+ * call. */
 static bool status_check(struct suite *suite, enum tandem_status status,
                          uint32_t flags, const char *call)
 {
@@ -25,6 +27,9 @@ static bool status_check(struct suite *suite, enum tandem_status status,
     expect_error(suite, status,
                  unsupported ? TANDEM_UNSUPPORTED : TANDEM_INVALID_ARGUMENT,
                  call);
+    case_note(suite, "%s: %s",
+              flags & MAYBE_LATER ? "declined" : status_text(status),
+              plugin_message(suite));
     return !(flags & (IN_BUFFER | IN_SIZE));
 }
 

@@ -2,95 +2,158 @@
 /*
  * Invalid arguments of the functions for memory, streams and events: NULL,
  * freed handles, handles of another device, ranges out of bounds, invalid
- * patterns and flags.
+ * patterns and flags. Each call is a case.
  */
 #include "contract.h"
-#include "invalid_memory.h"
 
 #include <string.h>
 
 #define GROUP "invalid-memory"
 
+/* The arguments of the calls. The name of a case contains them. */
+static struct tandem_stream *s, *other_stream, *stream;
+static struct tandem_device *d;
+static struct tandem_buffer *b, *other, *freed, *buffer;
+static struct tandem_event *event, *other_event;
+static struct tandem_memory_stats stats, sizeless;
 static unsigned char host[2 * PAIR_BYTES];
+static void *memory, *mapped;
+static uint64_t ns;
+static const uint64_t t = SUITE_TIMEOUT_NS;
+static const uint32_t read = TANDEM_MAP_READ;
 
-/* The messages contain the call. */
-#define EXPECT_INVALID(call)                                                   \
-    expect_error(suite, call, TANDEM_INVALID_ARGUMENT, #call)
+/* Outputs that a call must set to NULL. */
+static void *const unset = host;
 
-#define EXPECT_INVALID_CALL(function, ...)                                     \
-    expect_error(suite, api->function(__VA_ARGS__), TANDEM_INVALID_ARGUMENT,   \
-                 #function "(" #__VA_ARGS__ ")");
-
-static void invalid_upload(struct suite *suite, const struct device_pair *pair)
+/* Creates new arguments, whatever an earlier call did. */
+static bool arguments_make(struct suite *suite, struct device_pair *pair)
 {
-    const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = suite->stream;
-    struct tandem_buffer *b = pair->buffer, *other = pair->other_buffer;
-
-    INVALID_UPLOADS(EXPECT_INVALID_CALL)
+    memset(host, 0x11, sizeof(host));
+    memcpy(pair->contents, host, PAIR_BYTES);
+    if (!pair_open(suite, pair))
+        return false;
+    d = suite->device;
+    s = suite->stream;
+    other_stream = pair->other_stream;
+    b = pair->buffer;
+    other = pair->other_buffer;
+    freed = pair->freed;
+    stats.struct_size = sizeof(stats);
+    buffer = unset;
+    stream = unset;
+    event = unset;
+    memory = unset;
+    return CALL_OK(event_record, other_stream, &other_event);
 }
 
-static void invalid_download(struct suite *suite,
-                             const struct device_pair *pair)
+static bool call_begin(struct suite *suite, struct device_pair *pair,
+                       const char *call)
 {
-    const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = suite->stream;
-    struct tandem_buffer *b = pair->buffer, *other = pair->other_buffer;
-    uint64_t t = SUITE_TIMEOUT_NS;
-
-    INVALID_DOWNLOADS(EXPECT_INVALID_CALL)
+    if (!case_begin(suite, GROUP, "%s", call))
+        return false;
+    if (arguments_make(suite, pair))
+        return true;
+    contract_case_end(suite);
+    return false;
 }
 
-static void invalid_copy_fill(struct suite *suite,
-                              const struct device_pair *pair)
+static void call_end(struct suite *suite, const struct device_pair *pair,
+                     enum tandem_status status)
 {
-    const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = suite->stream;
-    struct tandem_buffer *b = pair->buffer, *other = pair->other_buffer;
-
-    INVALID_COPIES_AND_FILLS(EXPECT_INVALID_CALL)
+    if (!suite->case_skipped)
+        expect_error(suite, status, TANDEM_INVALID_ARGUMENT, "the call");
+    case_note(suite, "%s: %s", status_text(status), plugin_message(suite));
+    pair_check(suite, pair);
+    suite->api.event_destroy(other_event);
+    suite->api.free(pair->buffer);
+    contract_case_end(suite);
 }
 
-static void invalid_create(struct suite *suite, const struct device_pair *pair)
-{
-    const struct tandem_backend *api = &suite->api;
-    struct tandem_buffer *buffer = pair->buffer;
-    struct tandem_stream *stream = suite->stream;
-    struct tandem_event *event = NULL;
-    struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
-
-    EXPECT_INVALID(api->alloc(NULL, TANDEM_BYTES(4), &buffer));
-    EXPECT(suite, buffer == NULL);
-    EXPECT_INVALID(api->alloc(suite->device, TANDEM_BYTES(4), NULL));
-    EXPECT_INVALID(api->stream_create(NULL, 0, &stream));
-    EXPECT(suite, stream == NULL);
-    EXPECT_INVALID(api->stream_create(suite->device, 0, NULL));
-    EXPECT_INVALID(api->event_record(NULL, &event));
-    EXPECT(suite, event == NULL);
-    EXPECT_INVALID(api->event_record(suite->stream, NULL));
-    EXPECT_INVALID(api->memory_stats(NULL, &stats));
-    EXPECT_INVALID(api->memory_stats(suite->device, NULL));
-    stats.struct_size = 0;
-    EXPECT_INVALID(api->memory_stats(suite->device, &stats));
-}
-
-static void invalid_stream(struct suite *suite, const struct device_pair *pair)
-{
-    const struct tandem_backend *api = &suite->api;
-    struct tandem_event *other_device_object = NULL;
-    uint64_t ns;
-
-    EXPECT_INVALID(api->stream_synchronize(NULL, 0));
-    EXPECT_INVALID(api->stream_wait_event(NULL, other_device_object));
-    EXPECT_INVALID(api->stream_wait_event(suite->stream, NULL));
-    EXPECT_INVALID(api->event_wait(NULL, 0));
-    if (api->event_elapsed_ns != NULL)
-        EXPECT(suite, api->event_elapsed_ns(NULL, NULL, &ns) != TANDEM_OK);
-    if (CALL_OK(event_record, pair->other_stream, &other_device_object)) {
-        EXPECT_INVALID(
-            api->stream_wait_event(suite->stream, other_device_object));
-        api->event_destroy(other_device_object);
+#define INVALID(function, ...)                                                 \
+    if (call_begin(suite, pair, #function "(" #__VA_ARGS__ ")"))               \
+        call_end(suite, pair, suite->api.function(__VA_ARGS__));
+/* The call must set the output to NULL. */
+#define INVALID_OUTPUT(output, function, ...)                                  \
+    if (call_begin(suite, pair, #function "(" #__VA_ARGS__ ")")) {             \
+        const enum tandem_status status_ = suite->api.function(__VA_ARGS__);   \
+                                                                               \
+        EXPECT(suite, output == NULL);                                         \
+        call_end(suite, pair, status_);                                        \
     }
+
+static void transfers_run(struct suite *suite, struct device_pair *pair)
+{
+    INVALID(upload, NULL, b, 0, host, 4, 0)
+    INVALID(upload, s, NULL, 0, host, 4, 0)
+    INVALID(upload, s, b, 0, NULL, 4, 0)
+    INVALID(upload, s, b, 4095, host, 2, 0)
+    INVALID(upload, s, b, UINT64_MAX, host, 4, 0)
+    INVALID(upload, s, b, 0, host, 4097, 0)
+    INVALID(upload, s, b, 8, host, UINT64_MAX - 4, 0)
+    INVALID(upload, s, other, 0, host, 4, 0)
+    INVALID(download, NULL, b, 0, host, 4, 0, t)
+    INVALID(download, s, NULL, 0, host, 4, 0, t)
+    INVALID(download, s, b, 0, NULL, 4, 0, t)
+    INVALID(download, s, b, 4095, host, 2, 0, t)
+    INVALID(download, s, b, UINT64_MAX - 1, host, 1, 0, t)
+    INVALID(download, s, other, 0, host, 4, 0, t)
+    INVALID(copy, NULL, b, 0, b, 64, 4)
+    INVALID(copy, s, NULL, 0, b, 0, 4)
+    INVALID(copy, s, b, 0, NULL, 0, 4)
+    INVALID(copy, s, other, 0, b, 0, 4)
+    INVALID(copy, s, b, 0, other, 0, 5)
+    INVALID(copy, s, b, 4095, b, 0, 2)
+    INVALID(copy, s, b, 0, b, 4095, 3)
+    INVALID(copy, s, b, 0, b, 0, 64)
+    INVALID(copy, s, b, 32, b, 0, 65)
+    INVALID(fill, NULL, b, 0, 4, host, 1)
+    INVALID(fill, s, NULL, 0, 4, host, 1)
+    INVALID(fill, s, b, 0, 4, NULL, 1)
+    INVALID(fill, s, b, 0, 6, host, 3)
+    INVALID(fill, s, b, 0, 4, host, 0)
+    INVALID(fill, s, b, 0, 32, host, 16)
+    INVALID(fill, s, b, 0, 7, host, 4)
+    INVALID(fill, s, b, 2, 8, host, 4)
+    INVALID(fill, s, b, 4092, 8, host, 4)
+    INVALID(fill, s, other, 0, 4, host, 1)
+}
+
+/* A freed handle must be recognised without being dereferenced. */
+static void freed_handles_run(struct suite *suite, struct device_pair *pair)
+{
+    INVALID(upload, s, freed, 0, host, 4, 0)
+    INVALID(download, s, freed, 0, host, 4, 0, t)
+    INVALID(copy, s, b, 0, freed, 0, 4)
+    INVALID(fill, s, freed, 0, 4, host, 1)
+    if (case_begin(suite, GROUP, "free(freed)")) {
+        if (arguments_make(suite, pair)) {
+            suite->api.free(freed); /* The second free does nothing. */
+            pair_check(suite, pair);
+            suite->api.event_destroy(other_event);
+        }
+        suite->api.free(pair->buffer);
+        contract_case_end(suite);
+    }
+}
+
+static void objects_run(struct suite *suite, struct device_pair *pair)
+{
+    INVALID_OUTPUT(buffer, alloc, NULL, TANDEM_BYTES(4), &buffer)
+    INVALID(alloc, d, TANDEM_BYTES(4), NULL)
+    INVALID_OUTPUT(stream, stream_create, NULL, 0, &stream)
+    INVALID(stream_create, d, 0, NULL)
+    INVALID_OUTPUT(event, event_record, NULL, &event)
+    INVALID(event_record, s, NULL)
+    INVALID(memory_stats, NULL, &stats)
+    INVALID(memory_stats, d, NULL)
+    INVALID(memory_stats, d, &sizeless)
+    INVALID(stream_synchronize, NULL, 0)
+    INVALID(stream_wait_event, NULL, other_event)
+    INVALID(stream_wait_event, s, NULL)
+    INVALID(stream_wait_event, s, other_event)
+    INVALID(event_wait, NULL, 0)
+    if (suite->api.event_elapsed_ns != NULL)
+        INVALID(event_elapsed_ns, NULL, NULL, &ns)
 }
 
 /* import_host failed, so the plugin does not use the memory. */
@@ -99,91 +162,68 @@ static void release_fail(void *user)
     case_fail(user, "release was called, although import_host failed");
 }
 
+/* Returns true if map works; otherwise skips the case. */
+static bool map_works(struct suite *suite)
+{
+    const enum tandem_status status =
+        suite->api.map(s, b, 0, 64, read, t, &mapped);
+
+    if (status == TANDEM_UNSUPPORTED) {
+        case_skip(suite, "map: %s", plugin_message(suite));
+        return false;
+    }
+    return expect(suite, status, TANDEM_OK, "a valid map") &&
+           CALL_OK(unmap, s, b, mapped);
+}
+
+#define INVALID_MAP(function, ...)                                             \
+    if (call_begin(suite, pair, #function "(" #__VA_ARGS__ ")"))               \
+        call_end(suite, pair,                                                  \
+                 map_works(suite) ? suite->api.function(__VA_ARGS__)           \
+                                  : TANDEM_UNSUPPORTED);
+
 /* Optional functions of the table. */
-static void invalid_shared(struct suite *suite, const struct device_pair *pair)
+static void optional_functions_run(struct suite *suite,
+                                   struct device_pair *pair)
 {
-    const struct tandem_backend *api = &suite->api;
-    struct tandem_buffer *buffer;
-    void *memory = host;
-
-    if (api->import_host != NULL) {
-        buffer = pair->buffer;
-        EXPECT_INVALID(
-            api->import_host(NULL, host, 64, release_fail, suite, &buffer));
-        EXPECT(suite, buffer == NULL);
-        EXPECT_INVALID(api->import_host(suite->device, NULL, 64, release_fail,
-                                        suite, &buffer));
-        EXPECT_INVALID(api->import_host(suite->device, host, 64, release_fail,
-                                        suite, NULL));
+    if (suite->api.import_host != NULL) {
+        INVALID_OUTPUT(buffer, import_host, NULL, host, 64, release_fail, suite,
+                       &buffer)
+        INVALID(import_host, d, NULL, 64, release_fail, suite, &buffer)
+        INVALID(import_host, d, host, 64, release_fail, suite, NULL)
     }
-    if (api->host_alloc != NULL) {
-        EXPECT_INVALID(api->host_alloc(NULL, 64, &memory));
-        EXPECT(suite, memory == NULL);
-        EXPECT_INVALID(api->host_alloc(suite->device, 64, NULL));
+    if (suite->api.host_alloc != NULL) {
+        INVALID_OUTPUT(memory, host_alloc, NULL, 64, &memory)
+        INVALID(host_alloc, d, 64, NULL)
     }
-    if (api->buffer_seal != NULL) {
-        EXPECT_INVALID(api->buffer_seal(NULL));
-        EXPECT_INVALID(api->buffer_seal(pair->freed));
+    if (suite->api.buffer_seal != NULL) {
+        INVALID(buffer_seal, NULL)
+        INVALID(buffer_seal, freed)
     }
-    if (api->trim != NULL)
-        EXPECT_INVALID(api->trim(NULL, 0));
+    if (suite->api.trim != NULL)
+        INVALID(trim, NULL, 0)
 }
 
-static void invalid_map(struct suite *suite, const struct device_pair *pair)
+static void maps_run(struct suite *suite, struct device_pair *pair)
 {
-    const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = suite->stream;
-    struct tandem_buffer *b = pair->buffer, *other = pair->other_buffer;
-    uint64_t t = SUITE_TIMEOUT_NS;
-    uint32_t read = TANDEM_MAP_READ;
-    void *memory = host;
-
-    if (api->map == NULL ||
-        api->map(s, b, 0, 64, read, t, &memory) == TANDEM_UNSUPPORTED)
+    if (suite->api.map == NULL)
         return;
-    CALL_OK(unmap, s, b, memory);
-    EXPECT_INVALID(api->map(NULL, b, 0, 64, read, t, &memory));
-    EXPECT(suite, memory == NULL);
-    INVALID_MAPS(EXPECT_INVALID_CALL)
-}
-
-/* A freed handle must be recognised without being dereferenced. */
-static void freed_handles(struct suite *suite, const struct device_pair *pair)
-{
-    const struct tandem_backend *api = &suite->api;
-    struct tandem_stream *s = suite->stream;
-    struct tandem_buffer *b = pair->buffer, *freed = pair->freed;
-    uint64_t t = SUITE_TIMEOUT_NS;
-
-    TRANSFERS_OF_FREED_BUFFERS(EXPECT_INVALID_CALL)
-    api->free(freed); /* The second free does nothing. */
+    INVALID_MAP(map, NULL, b, 0, 64, read, t, &memory)
+    INVALID_MAP(map, s, NULL, 0, 64, read, t, &memory)
+    INVALID_MAP(map, s, b, 0, 64, read, t, NULL)
+    INVALID_MAP(map, s, b, 4000, 97, read, t, &memory)
+    INVALID_MAP(map, s, b, 0, 64, 0, t, &memory)
+    INVALID_MAP(map, s, other, 0, 64, read, t, &memory)
+    INVALID_MAP(unmap, s, b, host)
 }
 
 void invalid_memory_run(struct suite *suite)
 {
-    static const struct {
-        const char *name;
-        void (*run)(struct suite *suite, const struct device_pair *pair);
-    } cases[] = {{"upload", invalid_upload},
-                 {"download", invalid_download},
-                 {"copy and fill", invalid_copy_fill},
-                 {"what is made", invalid_create},
-                 {"streams and events", invalid_stream},
-                 {"memory that is shared", invalid_shared},
-                 {"map", invalid_map},
-                 {"freed buffers", freed_handles}};
     static struct device_pair pair;
 
-    for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
-        if (!case_begin(suite, GROUP, "%s", cases[i].name))
-            continue;
-        memset(host, 0x11, sizeof(host));
-        memcpy(pair.contents, host, PAIR_BYTES);
-        if (pair_open(suite, &pair)) {
-            cases[i].run(suite, &pair);
-            pair_check(suite, &pair);
-        }
-        suite->api.free(pair.buffer);
-        contract_case_end(suite);
-    }
+    transfers_run(suite, &pair);
+    freed_handles_run(suite, &pair);
+    objects_run(suite, &pair);
+    optional_functions_run(suite, &pair);
+    maps_run(suite, &pair);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of invalid calls of launch and of gemm. Each entry makes
- * one mistake in a valid call. The conformance suite checks what
- * tandem/backend.h requires for such calls; tests/plugin checks what Tandem's
- * own plugins promise in addition. The functions only fill structs and may be
+ * one mistake in a valid call. The functions only fill structs and may be
  * called from any thread.
  */
 #ifndef TANDEM_CONFORMANCE_MISTAKES_H
@@ -31,11 +29,10 @@ enum mistake_flags {
     IN_SIZE = 4,
     /*
      * A later version of the header may define the call, so even Tandem's own
-     * plugins may return TANDEM_UNSUPPORTED.
+     * plugins may return TANDEM_UNSUPPORTED. tests/plugin/check-messages checks
+     * that they return TANDEM_INVALID_ARGUMENT for other mistakes.
      */
     MAYBE_LATER = 8,
-    /* The call has no valid operator to name in a message. */
-    UNNAMED = 16,
     /* A mistake in a buffer that the header requires to be rejected. */
     INVALID_BUFFER = IN_BUFFER | ALWAYS_INVALID
 };

@@ -3,23 +3,134 @@
  * Promises of Tandem's own plugins beyond tandem/backend.h: they keep the
  * memory limit, transfers of 0 bytes do nothing, fill has read its pattern
  * when it returns, a wait for an event outlives the event, and an event
- * outlives its stream. invalid_calls.c and invalid_memory.c test the promises
- * about invalid calls. The conformance suite does not require any of this of a
- * plugin.
+ * outlives its stream. check-messages tests the promises about invalid calls.
+ * The conformance suite does not require any of this of a plugin.
  */
 #include <config.h>
 
-#include "plugin.h"
-
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <tandem/backend.h>
+
+#include "../../tools/common/tensor_call.h"
+#include "support/test_list.h"
 
 #define SKIPPED 77
 #define MIB (UINT64_C(1) << 20)
+/* A timeout of 5 minutes. */
+#define TIMEOUT_NS (300ull * 1000u * 1000u * 1000u)
+/* Size of the buffer of the bench. */
+#define BENCH_BYTES 4096
+
+/* ---- plugins ---- */
+
+struct plugin {
+    const char *name;
+    bool has_operators;
+    const struct tandem_backend *api;
+};
+
+/* A device with a stream and a buffer. */
+struct bench {
+    const struct plugin *plugin;
+    const struct tandem_backend *api; /* The plugin's table. */
+    struct tandem_device *device;
+    struct tandem_stream *stream;
+    struct tandem_buffer *buffer;
+};
+
+/* The call must return TANDEM_OK; otherwise the test fails with the plugin's
+ * message. */
+#define OK(bench, call)                                                        \
+    do {                                                                       \
+        const enum tandem_status status_ = (call);                             \
+        ck_assert_msg(status_ == TANDEM_OK, "%s: %s: status %d: %s",           \
+                      (bench)->plugin->name, #call, (int)status_,              \
+                      (bench)->api->last_error());                             \
+    } while (0)
+/* Defines a test that runs for each plugin, whose index is `_i`. */
+#define PLUGIN_TEST(name) LOOP_TEST(name, plugin_count)
+
+static const struct {
+    const char *name;
+    bool has_operators;
+} candidates[] = {{"cpu", true}, {"example", false}, {"opencl", true}};
+#define CANDIDATES (sizeof(candidates) / sizeof(candidates[0]))
+
+static struct plugin plugins[CANDIDATES];
+static uint32_t plugin_count; /* The number of plugins that were loaded. */
+
+/* Ends the process if the file is not a plugin. */
+static const struct tandem_backend *plugin_load(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *symbol =
+        library != NULL ? dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL) : NULL;
+    tandem_backend_query_fn query;
+
+    if (symbol == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(EXIT_FAILURE);
+    }
+    /* ISO C has no cast from void * to a function pointer. */
+    memcpy(&query, &symbol, sizeof(query));
+    return query(TANDEM_ABI_MAJOR);
+}
+
+/*
+ * Loads the plugins that were built and have a device. Returns false, with the
+ * reason on stderr, if another plugin was skipped.
+ */
+static bool plugins_load(void)
+{
+    for (size_t i = 0; i < CANDIDATES; i++) {
+        struct plugin *plugin = &plugins[plugin_count];
+        char path[64];
+        uint32_t devices;
+
+        snprintf(path, sizeof(path), ".libs/tandem-%s.so", candidates[i].name);
+        if (access(path, R_OK) != 0) {
+            fprintf(stderr, "%s was not built\n", path);
+            continue;
+        }
+        plugin->name = candidates[i].name;
+        plugin->has_operators = candidates[i].has_operators;
+        plugin->api = plugin_load(path);
+        if (plugin->api->device_count(&devices) != TANDEM_OK) {
+            fprintf(stderr, "%s: %s\n", path, plugin->api->last_error());
+            continue;
+        }
+        plugin_count++;
+    }
+    return plugin_count == CANDIDATES;
+}
+
+/* Opens device 0 of the plugin and creates the objects. */
+static void bench_open(struct bench *bench, uint32_t plugin)
+{
+    const struct tandem_backend *api = plugins[plugin].api;
+
+    *bench = (struct bench){.plugin = &plugins[plugin], .api = api};
+    OK(bench, api->open(0, NULL, &bench->device));
+    OK(bench, api->stream_create(bench->device, 0, &bench->stream));
+    OK(bench,
+       api->alloc(bench->device, TANDEM_BYTES(BENCH_BYTES), &bench->buffer));
+}
+
+static void bench_close(struct bench *bench)
+{
+    bench->api->close(bench->device);
+}
+
+/* ---- memory ---- */
 
 PLUGIN_TEST(the_memory_limit_is_kept)
 {
-    const struct tandem_backend *api = plugin_at((uint32_t)_i)->api;
+    const struct tandem_backend *api = plugins[_i].api;
     const char *key = "memory_limit_bytes", *value = "16777216";
     const struct tandem_open_options options = {.struct_size = sizeof(options),
                                                 .count = 1,
@@ -41,7 +152,7 @@ PLUGIN_TEST(the_memory_limit_is_kept)
  * than a few pages. */
 PLUGIN_TEST(the_cpu_has_free_memory)
 {
-    const struct plugin *plugin = plugin_at((uint32_t)_i);
+    const struct plugin *plugin = &plugins[_i];
     struct tandem_memory_stats stats = {.struct_size = sizeof(stats)};
     struct tandem_device_info info = {.struct_size = sizeof(info)};
     struct tandem_device *device;
@@ -274,8 +385,6 @@ int main(void)
     int result;
 
     tests_add(tests);
-    invalid_calls_add(tests);
-    invalid_memory_add(tests);
     suite_add_tcase(suite, tests);
     result = runner_run(suite, CK_NOFORK);
     return result == EXIT_SUCCESS && !complete ? SKIPPED : result;
