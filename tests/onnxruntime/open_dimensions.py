@@ -399,7 +399,7 @@ def no_profile(arguments):
 @case
 def profile_of_another_driver(arguments):
     """Only the CPU has a profile, because the driver of the GPU was updated."""
-    os.environ['TANDEM_SIM_DRIVER'] = '2'
+    os.environ['TANDEM_TEST_PLUGIN'] = 'driver=2'
     check_default_costs(os.environ['TANDEM_PROFILE_DIR'] + '/simulated-',
                         'driver "1", not "2"')
 
@@ -407,7 +407,7 @@ def profile_of_another_driver(arguments):
 @case
 def unsupported_nodes(arguments):
     """A node that no GPU supports splits its group; the report says why."""
-    os.environ['TANDEM_SIM_DECLINE'] = 'log_softmax,reduce_mean'
+    os.environ['TANDEM_TEST_PLUGIN'] = 'decline=log_softmax+reduce_mean'
     tested = model([helper.make_node('MatMul', ['x', 'w'], ['a']),
                     helper.make_node('LogSoftmax', ['a'], ['b'], name='log'),
                     helper.make_node('MatMul', ['b', 'w'], ['c']),
@@ -507,7 +507,7 @@ def no_device_to_compare(arguments):
     os.environ.update(TANDEM_BACKENDS='cpu,opencl')
     check('opencl', 'opencl:0 is not a GPU and was not measured', 'claim=all')
     check('auto', 'there is no GPU')
-    os.environ.update(TANDEM_BACKENDS='cpu,simulated', TANDEM_SIM_OPEN='5')
+    os.environ.update(TANDEM_BACKENDS='cpu,simulated', TANDEM_TEST_PLUGIN='open=5')
     check('simulated', 'no time can be predicted for simulated:0; claim=all')
 
 
@@ -566,7 +566,7 @@ def devices_by_size(arguments):
 @case
 def cpu_computes_while_kernels_compile(arguments):
     """The report says so once, and lists the operators when they ran on the device."""
-    os.environ['TANDEM_SIM_READY'] = '8'
+    os.environ['TANDEM_TEST_PLUGIN'] = 'ready=8'
     tested = model([helper.make_node('Exp', ['x'], ['a'], name='exp'),
                     helper.make_node('Softmax', ['a'], ['y'])],
                    [('x', FLOAT, [4, 64])], 'y')

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One queued command: its data, and its execution by the CPU plugin. The
+ * One queued command: its data, and its execution by the inner plugin. The
  * device's mutex is held in all functions.
  */
 #include <stdlib.h>
+#include <time.h>
 
-#include "common/last_error.h"
 #include "internal.h"
 
 struct command *command_new(enum command_kind kind)
@@ -13,7 +13,7 @@ struct command *command_new(enum command_kind kind)
     struct command *command = calloc(1, sizeof *command);
 
     if (!command)
-        memory_error("simulated: no memory for a command");
+        memory_error("no memory for a command");
     else
         command->kind = kind;
     return command;
@@ -44,7 +44,29 @@ void command_poison(struct command *command, enum tandem_status status)
         command->memories[i]->poison = status;
 }
 
-/* Runs the command on the CPU plugin without waiting. */
+static enum tandem_status launch_run(struct tandem_stream *stream,
+                                     const struct command *command)
+{
+    const struct tandem_backend *inner = inner_backend();
+    const struct tandem_memory *operands = command->operands;
+    const uint32_t id = command->prepared->call->op.id;
+    const uint64_t us = setting_number("slow", 0);
+    const struct timespec pause_time = {(time_t)(us / 1000000),
+                                        (long)(us % 1000000 * 1000)};
+    enum tandem_status status = inner->launch(
+        stream, command->prepared->inner, operands, command->operand_count,
+        command->scalars, command->scalar_count);
+
+    if (id == TANDEM_OP_GEMM && us > 0)
+        nanosleep(&pause_time, NULL);
+    if (status == TANDEM_OK && id == TANDEM_OP_RELU && setting("overwrite") &&
+        operands[1].byte_offset > 0)
+        status = inner->fill(stream, operands[1].buffer,
+                             operands[1].byte_offset - 1, 1, "\x5a", 1);
+    return status;
+}
+
+/* Runs the command on the inner plugin without waiting. */
 static enum tandem_status inner_run(struct sim_device *device,
                                     struct command *command)
 {
@@ -68,9 +90,7 @@ static enum tandem_status inner_run(struct sim_device *device,
                            command->pattern, command->pattern_bytes);
     case COMMAND_LAUNCH:
         COUNT(device, executed, 1);
-        return inner->launch(stream, command->prepared->inner,
-                             command->operands, command->operand_count,
-                             command->scalars, command->scalar_count);
+        return launch_run(stream, command);
     case COMMAND_WAIT:
         break;
     }
@@ -80,16 +100,14 @@ static enum tandem_status inner_run(struct sim_device *device,
 enum tandem_status command_run(struct sim_device *device,
                                struct command *command)
 {
-    enum tandem_status status;
+    enum tandem_status status = TANDEM_OK;
 
     if (command->fault != TANDEM_OK)
-        return last_error_set(command->fault, "simulated: scripted fault");
-    for (uint32_t i = 0; i < command->read_count; i++)
-        if (command->memories[i]->poison != TANDEM_OK)
-            return last_error_set(
-                command->memories[i]->poison,
-                "simulated: the work that should have written an "
-                "input failed");
+        return last_error_set(command->fault, "scripted fault");
+    for (uint32_t i = 0; i < command->read_count && status == TANDEM_OK; i++)
+        status = memory_is_valid(command->memories[i], "an input");
+    if (status != TANDEM_OK)
+        return status;
     status = inner_run(device, command);
     if (status == TANDEM_OK)
         status = inner_backend()->stream_synchronize(device->inner_stream,

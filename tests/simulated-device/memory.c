@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers of the simulated GPU and their queued transfers. Any thread may call
- * these functions; the device's mutex protects all data.
+ * Buffers of the simulated device and their queued transfers. Any thread may
+ * call these functions; the device's mutex protects all data.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/argument_check.h"
-#include "common/last_error.h"
 #include "internal.h"
 
-struct handle_pool buffer_pool = HANDLE_POOL(struct sim_buffer, 0x53494d42u);
+#define MAX_ALLOC_BYTES (UINT64_C(1) << 40)
+
+/* ---- buffers ---- */
 
 void memory_release(struct sim_device *device, struct sim_memory *memory)
 {
@@ -21,12 +22,13 @@ void memory_release(struct sim_device *device, struct sim_memory *memory)
     free(memory);
 }
 
-void device_drain(struct sim_device *device)
+/* Locked. */
+static bool memory_is_available(const struct sim_device *device, uint64_t bytes)
 {
-    struct sim_stream *s;
+    const uint64_t limit = device->stats.limit_bytes;
 
-    LIST_FOREACH(s, &device->streams, link)
-    stream_drain(s);
+    return limit == 0 ||
+           (bytes <= limit && device->used_bytes <= limit - bytes);
 }
 
 /* Locked. */
@@ -34,19 +36,17 @@ static enum tandem_status memory_create(struct sim_device *device,
                                         uint64_t bytes,
                                         struct sim_memory **out_memory)
 {
-    const uint64_t cap = device->stats.limit_bytes;
     struct sim_memory *memory;
     enum tandem_status status;
 
-    *out_memory = NULL;
-    if (cap && (bytes > cap || device->used_bytes > cap - bytes))
+    if (!memory_is_available(device, bytes))
         device_drain(device);
-    if (cap && (bytes > cap || device->used_bytes > cap - bytes))
-        return memory_error("alloc: %llu bytes with %llu in use pass the cap "
-                            "of %llu bytes",
+    if (bytes > MAX_ALLOC_BYTES || !memory_is_available(device, bytes))
+        return memory_error("alloc: %llu bytes with %llu in use are more than "
+                            "the device has, or than its limit of %llu bytes",
                             (unsigned long long)bytes,
                             (unsigned long long)device->used_bytes,
-                            (unsigned long long)cap);
+                            (unsigned long long)device->stats.limit_bytes);
     memory = calloc(1, sizeof *memory);
     if (!memory)
         return memory_error("alloc: no memory");
@@ -65,104 +65,70 @@ static enum tandem_status memory_create(struct sim_device *device,
     return TANDEM_OK;
 }
 
-enum tandem_status buffer_alloc(struct tandem_device *handle,
-                                const struct tandem_alloc_options *options,
-                                struct tandem_buffer **out_buffer)
+/* Locked. */
+static enum tandem_status
+buffer_create(struct sim_device *device,
+              const struct tandem_alloc_options *options,
+              struct tandem_buffer **out_buffer)
 {
-    struct sim_device *device;
+    struct tandem_memory_stats *stats = &device->stats;
+    struct sim_memory *memory = NULL;
     struct sim_buffer *buffer;
-    struct tandem_memory_stats *stats;
-    enum tandem_status status;
-    uint64_t bytes;
+    enum tandem_status status = alloc_options_check(options);
 
-    if (!out_buffer)
-        return argument_error("alloc: out_buffer is NULL");
-    *out_buffer = NULL;
-    status = device_lock(handle, &device);
-    if (status != TANDEM_OK)
-        return status;
-    status = alloc_options_check(options);
     if (status == TANDEM_OK && options->alignment > 64)
         status = alloc_alignment_unsupported(options, 64);
+    if (status == TANDEM_OK)
+        status = memory_create(device, options->bytes, &memory);
     if (status != TANDEM_OK)
-        return device_unlock(device, status);
-    bytes = options->bytes;
-    if (bytes > UINT64_C(1) << 40)
-        return device_unlock(
-            device, memory_error("alloc: %llu bytes are more than the device "
-                                 "has",
-                                 (unsigned long long)bytes));
-    buffer = handle_new(&buffer_pool);
-    if (!buffer)
-        return device_unlock(device, memory_error("alloc: no memory"));
-    status = memory_create(device, bytes, &buffer->memory);
-    if (status != TANDEM_OK) {
-        handle_free(&buffer_pool, buffer);
-        return device_unlock(device, status);
+        return status;
+    buffer = object_new(device, BUFFER);
+    if (!buffer) {
+        memory_release(device, memory);
+        return TANDEM_OUT_OF_MEMORY;
     }
-    buffer->device = device;
-    LIST_INSERT_HEAD(&device->buffers, buffer, link);
-    stats = &device->stats;
-    stats->allocated_bytes += bytes;
+    buffer->memory = memory;
+    stats->allocated_bytes += memory->bytes;
     if (stats->allocated_bytes > stats->peak_bytes)
         stats->peak_bytes = stats->allocated_bytes;
     stats->alloc_count++;
     stats->driver_alloc_count++;
     stats->buffer_count++;
     COUNT(device, allocs, 1);
-    COUNT(device, alloc_bytes, bytes);
     *out_buffer = (struct tandem_buffer *)buffer;
-    return device_unlock(device, TANDEM_OK);
+    return TANDEM_OK;
 }
 
-void buffer_release(struct sim_buffer *buffer)
-{
-    struct sim_device *device = buffer->device;
-
-    LIST_REMOVE(buffer, link);
-    device->stats.allocated_bytes -= buffer->memory->bytes;
-    device->stats.buffer_count--;
-    COUNT(device, frees, 1);
-    memory_release(device, buffer->memory);
-    handle_free(&buffer_pool, buffer);
-}
-
-void buffer_free(struct tandem_buffer *handle)
-{
-    struct sim_buffer *buffer = (struct sim_buffer *)handle;
-    struct sim_device *device;
-
-    if (!handle_live(&buffer_pool, buffer))
-        return;
-    device = buffer->device;
-    pthread_mutex_lock(&device->mutex);
-    buffer_release(buffer);
-    pthread_mutex_unlock(&device->mutex);
-}
-
-enum tandem_status buffer_import(struct tandem_device *handle, void *memory,
-                                 uint64_t bytes, tandem_release_fn release,
-                                 void *user, struct tandem_buffer **out_buffer)
+enum tandem_status buffer_alloc(struct tandem_device *handle,
+                                const struct tandem_alloc_options *options,
+                                struct tandem_buffer **out_buffer)
 {
     struct sim_device *device;
     enum tandem_status status;
 
-    (void)release, (void)user;
-
     if (!out_buffer)
-        return argument_error("import_host: out_buffer is NULL");
+        return argument_error("alloc: out_buffer is NULL");
     *out_buffer = NULL;
-    status = device_lock(handle, &device);
-    if (status != TANDEM_OK)
-        return status;
-    if (!memory && bytes > 0)
-        return device_unlock(device, argument_error("import_host: memory is "
-                                                    "NULL"));
-    return device_unlock(
-        device, last_error_set(TANDEM_UNSUPPORTED,
-                               "import_host: %llu bytes at %p: this device has "
-                               "memory of its own",
-                               (unsigned long long)bytes, memory));
+    status = object_lock(handle, DEVICE, &device);
+    return status == TANDEM_OK
+               ? device_unlock(device,
+                               buffer_create(device, options, out_buffer))
+               : status;
+}
+
+void buffer_finish(struct sim_buffer *buffer)
+{
+    struct sim_device *device = buffer->object.device;
+
+    device->stats.allocated_bytes -= buffer->memory->bytes;
+    device->stats.buffer_count--;
+    COUNT(device, frees, 1);
+    memory_release(device, buffer->memory);
+}
+
+void buffer_free(struct tandem_buffer *handle)
+{
+    handle_release(handle, BUFFER);
 }
 
 enum tandem_status buffer_check(const struct sim_device *device,
@@ -170,31 +136,54 @@ enum tandem_status buffer_check(const struct sim_device *device,
                                 const struct tandem_buffer *handle,
                                 struct sim_buffer **out_buffer)
 {
-    struct sim_buffer *buffer = (struct sim_buffer *)(uintptr_t)handle;
-
-    if (!handle_live(&buffer_pool, buffer))
+    if (!object_is_live(handle, BUFFER))
         return argument_error("%s: buffer %p is NULL or was freed", what,
                               (const void *)handle);
-    if (buffer->device != device)
-        return argument_error("%s: buffer %p is of another device", what,
+    *out_buffer = (struct sim_buffer *)(uintptr_t)handle;
+    if ((*out_buffer)->object.device != device)
+        return last_error_set(setting("status-order") ? TANDEM_UNSUPPORTED
+                                                      : TANDEM_INVALID_ARGUMENT,
+                              "%s: buffer %p is of another device", what,
                               (const void *)handle);
-    *out_buffer = buffer;
     return TANDEM_OK;
+}
+
+enum tandem_status address_range_of(const void *user,
+                                    const struct tandem_buffer *handle,
+                                    struct address_range *out)
+{
+    struct sim_buffer *buffer = NULL;
+    enum tandem_status status =
+        buffer_check(user, "an operand", handle, &buffer);
+
+    if (status != TANDEM_OK)
+        return status;
+    out->base = buffer->memory->base;
+    out->bytes = buffer->memory->bytes;
+    out->is_sealed = buffer->is_sealed;
+    return TANDEM_OK;
+}
+
+enum tandem_status memory_is_valid(const struct sim_memory *memory,
+                                   const char *what)
+{
+    return memory->poison == TANDEM_OK
+               ? TANDEM_OK
+               : last_error_set(memory->poison,
+                                "the work that should have written %s failed",
+                                what);
 }
 
 enum tandem_status buffer_seal(struct tandem_buffer *handle)
 {
-    struct sim_buffer *buffer = (struct sim_buffer *)handle;
-    struct sim_device *device;
+    struct sim_buffer *buffer = NULL;
+    enum tandem_status status = object_hold(handle, BUFFER, &buffer);
 
-    if (!handle_live(&buffer_pool, buffer))
-        return argument_error("buffer_seal: buffer %p is NULL or was freed",
-                              (const void *)handle);
-    device = buffer->device;
-    pthread_mutex_lock(&device->mutex);
+    if (status != TANDEM_OK)
+        return status;
     buffer->is_sealed = true;
-    COUNT(device, seals, 1);
-    return device_unlock(device, TANDEM_OK);
+    COUNT(buffer->object.device, seals, 1);
+    return device_unlock(buffer->object.device, TANDEM_OK);
 }
 
 /* ---- transfers ---- */
@@ -223,7 +212,7 @@ transfer_begin(const char *what, struct tandem_stream *handle,
 
     if (status != TANDEM_OK)
         return status;
-    device = (*out_stream)->device;
+    device = (*out_stream)->object.device;
     status = buffer_check(device, what, buffer_handle, out_buffer);
     if (status == TANDEM_OK && writes && (*out_buffer)->is_sealed)
         status = sealed_error(what);
@@ -246,22 +235,25 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
 
     if (!source && bytes)
         return argument_error("upload: source is NULL");
+    if (setting("offset"))
+        offset = 0;
     status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
     if (status == TANDEM_OK)
         status = transfer_begin("upload", handle, buffer_handle, offset, bytes,
                                 true, &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)
-        return status != TANDEM_OK ? status
-                                   : device_unlock(stream->device, TANDEM_OK);
+        return status != TANDEM_OK
+                   ? status
+                   : device_unlock(stream->object.device, TANDEM_OK);
     command = command_new(COMMAND_UPLOAD);
     if (!command)
-        return device_unlock(stream->device, TANDEM_OUT_OF_MEMORY);
+        return device_unlock(stream->object.device, TANDEM_OUT_OF_MEMORY);
     command->source = source;
     if (!(flags & TANDEM_TRANSFER_ASYNC)) {
         command->data = malloc(bytes);
         if (!command->data) {
-            command_destroy(stream->device, command);
-            return device_unlock(stream->device,
+            command_destroy(stream->object.device, command);
+            return device_unlock(stream->object.device,
                                  memory_error("upload: no memory"));
         }
         memcpy(command->data, source, bytes);
@@ -272,9 +264,9 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
     memory_clear_poison(buffer->memory, offset, bytes);
     command_use(command, buffer->memory);
     stream_enqueue(stream, command);
-    COUNT(stream->device, uploads, 1);
-    COUNT(stream->device, upload_bytes, bytes);
-    return device_unlock(stream->device, TANDEM_OK);
+    COUNT(stream->object.device, uploads, 1);
+    COUNT(stream->object.device, upload_bytes, bytes);
+    return device_unlock(stream->object.device, answer(TANDEM_OK));
 }
 
 /* Locked. Returns the command of a download, or NULL if memory runs out. */
@@ -305,22 +297,31 @@ static enum tandem_status download_now(struct sim_stream *stream,
     enum tandem_status status;
     struct command *command;
 
-    status = wait_begin(stream->device, timeout_ns);
-    if (status != TANDEM_OK)
-        return status;
     status = stream_reach(stream, stream->enqueued, timeout_ns);
     if (status != TANDEM_OK)
         return status;
-    if (buffer->memory->poison != TANDEM_OK)
-        return last_error_set(buffer->memory->poison,
-                              "download: the work that should have written the "
-                              "buffer failed");
+    status = memory_is_valid(buffer->memory, "the buffer");
+    if (status != TANDEM_OK)
+        return status;
     command = download_new(buffer, offset, target, bytes);
     if (!command)
         return TANDEM_OUT_OF_MEMORY;
-    status = command_run(stream->device, command);
-    command_destroy(stream->device, command);
+    status = command_run(stream->object.device, command);
+    command_destroy(stream->object.device, command);
     return status;
+}
+
+static enum tandem_status download_enqueue(struct sim_stream *stream,
+                                           struct sim_buffer *buffer,
+                                           uint64_t offset, void *target,
+                                           uint64_t bytes)
+{
+    struct command *command = download_new(buffer, offset, target, bytes);
+
+    if (!command)
+        return TANDEM_OUT_OF_MEMORY;
+    stream_enqueue(stream, command);
+    return TANDEM_OK;
 }
 
 enum tandem_status transfer_download(struct tandem_stream *handle,
@@ -331,7 +332,6 @@ enum tandem_status transfer_download(struct tandem_stream *handle,
 {
     struct sim_stream *stream;
     struct sim_buffer *buffer;
-    struct command *command;
     enum tandem_status status;
 
     if (!target && bytes)
@@ -341,25 +341,20 @@ enum tandem_status transfer_download(struct tandem_stream *handle,
         status = transfer_begin("download", handle, buffer_handle, offset,
                                 bytes, false, &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)
-        return status != TANDEM_OK ? status
-                                   : device_unlock(stream->device, TANDEM_OK);
-    if (buffer->memory->poison != TANDEM_OK)
-        status =
-            last_error_set(buffer->memory->poison,
-                           "download: the work that should have written the "
-                           "buffer failed");
-    else if (!(flags & TANDEM_TRANSFER_ASYNC))
-        status =
-            download_now(stream, buffer, offset, target, bytes, timeout_ns);
-    else if (!(command = download_new(buffer, offset, target, bytes)))
-        status = TANDEM_OUT_OF_MEMORY;
-    else
-        stream_enqueue(stream, command);
+        return status != TANDEM_OK
+                   ? status
+                   : device_unlock(stream->object.device, TANDEM_OK);
+    status = memory_is_valid(buffer->memory, "the buffer");
+    if (status == TANDEM_OK)
+        status = flags & TANDEM_TRANSFER_ASYNC
+                     ? download_enqueue(stream, buffer, offset, target, bytes)
+                     : download_now(stream, buffer, offset, target, bytes,
+                                    timeout_ns);
     if (status == TANDEM_OK) {
-        COUNT(stream->device, downloads, 1);
-        COUNT(stream->device, download_bytes, bytes);
+        COUNT(stream->object.device, downloads, 1);
+        COUNT(stream->object.device, download_bytes, bytes);
     }
-    return device_unlock(stream->device, status);
+    return wait_end(device_unlock(stream->object.device, status));
 }
 
 enum tandem_status transfer_copy(struct tandem_stream *handle,
@@ -377,7 +372,7 @@ enum tandem_status transfer_copy(struct tandem_stream *handle,
                             bytes, true, &stream, &to);
     if (status != TANDEM_OK)
         return status;
-    status = buffer_check(stream->device, "copy: source", source, &from);
+    status = buffer_check(stream->object.device, "copy: source", source, &from);
     if (status == TANDEM_OK)
         status = check_range("copy: source", source_offset, bytes,
                              from->memory->bytes);
@@ -388,15 +383,13 @@ enum tandem_status transfer_copy(struct tandem_stream *handle,
                                 (unsigned long long)bytes,
                                 (unsigned long long)source_offset,
                                 (unsigned long long)target_offset);
-    if (status == TANDEM_OK && from->memory->poison != TANDEM_OK)
-        status = last_error_set(from->memory->poison,
-                                "copy: the work that should have written the "
-                                "source failed");
+    if (status == TANDEM_OK)
+        status = memory_is_valid(from->memory, "the source");
     if (status != TANDEM_OK || bytes == 0)
-        return device_unlock(stream->device, status);
+        return device_unlock(stream->object.device, status);
     command = command_new(COMMAND_COPY);
     if (!command)
-        return device_unlock(stream->device, TANDEM_OUT_OF_MEMORY);
+        return device_unlock(stream->object.device, TANDEM_OUT_OF_MEMORY);
     command->offset = target_offset;
     command->source_offset = source_offset;
     command->bytes = bytes;
@@ -404,8 +397,7 @@ enum tandem_status transfer_copy(struct tandem_stream *handle,
     command_use(command, to->memory);
     command->read_count = 1;
     stream_enqueue(stream, command);
-    COUNT(stream->device, copies, 1);
-    return device_unlock(stream->device, TANDEM_OK);
+    return device_unlock(stream->object.device, TANDEM_OK);
 }
 
 enum tandem_status transfer_fill(struct tandem_stream *handle,
@@ -431,11 +423,12 @@ enum tandem_status transfer_fill(struct tandem_stream *handle,
     status = transfer_begin("fill", handle, buffer_handle, offset, bytes, true,
                             &stream, &buffer);
     if (status != TANDEM_OK || bytes == 0)
-        return status != TANDEM_OK ? status
-                                   : device_unlock(stream->device, TANDEM_OK);
+        return status != TANDEM_OK
+                   ? status
+                   : device_unlock(stream->object.device, TANDEM_OK);
     command = command_new(COMMAND_FILL);
     if (!command)
-        return device_unlock(stream->device, TANDEM_OUT_OF_MEMORY);
+        return device_unlock(stream->object.device, TANDEM_OUT_OF_MEMORY);
     command->offset = offset;
     command->bytes = bytes;
     memcpy(command->pattern, pattern, pattern_bytes);
@@ -443,6 +436,5 @@ enum tandem_status transfer_fill(struct tandem_stream *handle,
     memory_clear_poison(buffer->memory, offset, bytes);
     command_use(command, buffer->memory);
     stream_enqueue(stream, command);
-    COUNT(stream->device, fills, 1);
-    return device_unlock(stream->device, TANDEM_OK);
+    return device_unlock(stream->object.device, TANDEM_OK);
 }

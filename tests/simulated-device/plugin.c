@@ -1,31 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated GPU as a backend plugin: its function table and its query
+ * The simulated device as a backend plugin: its function table and its query
  * function. The loader supplies fallbacks for the missing optional entries.
  */
-#include "common/last_error.h"
-#include "internal.h"
+#include <config.h>
+
+#include <stdio.h>
+#include <string.h>
 
 #include <tandem/extensions.h>
 
-#include <string.h>
+#include "internal.h"
+#include "unit/host/required_entries.h"
+
+/* plugin.c of the example plugin is compiled with this name for its query. */
+#undef tandem_backend_query
+TANDEM_EXPORT const struct tandem_backend *
+tandem_backend_query(uint32_t host_abi_major);
+
+static const char *last_error(void)
+{
+    const char *message = last_error_get();
+
+    if (setting("noerror"))
+        return NULL;
+    return setting("terse") && message[0] != '\0' ? "no" : message;
+}
+
+/* Like the OpenCL plugin, reports that the self-test starts, and then its
+ * result. */
+static enum tandem_status tune(struct tandem_device *device, uint64_t budget_ns,
+                               tandem_tuning_result_fn sink, void *user)
+{
+    (void)budget_ns;
+    if (!((struct sim_device *)device)->is_for_self_test)
+        return TANDEM_OK;
+    sink(user, "sm90a_self_test", "started");
+    misbehave("self-test");
+    sink(user, "sm90a_self_test", "passed");
+    return TANDEM_OK;
+}
 
 static const void *extension(const char *name)
 {
     static const char *const keys[] = {"test.fault", NULL};
-    static const struct tandem_test_extension test = {sizeof test, keys};
+    static const struct tandem_test_extension test_table = {sizeof test_table,
+                                                            keys};
+    static const struct tandem_tune_extension tune_table = {sizeof tune_table,
+                                                            tune};
 
-    return name != NULL && strcmp(name, TANDEM_EXTENSION_TEST) == 0 ? &test
-                                                                    : NULL;
+    if (name && strcmp(name, TANDEM_EXTENSION_TEST) == 0)
+        return &test_table;
+    return name && setting("self-test") &&
+                   strcmp(name, TANDEM_EXTENSION_TUNE) == 0
+               ? &tune_table
+               : NULL;
 }
 
-static const struct tandem_backend backend = {
-    .struct_size = sizeof backend,
+static const struct tandem_backend usual = {
+    .struct_size = sizeof usual,
     .abi_major = TANDEM_ABI_MAJOR,
     .abi_minor = TANDEM_ABI_MINOR,
-    .name = "simulated",
     .version = "0.1.0",
-    .last_error = last_error_get,
+    .last_error = last_error,
     .device_count = device_count,
     .device_describe = device_describe,
     .open = device_open,
@@ -37,7 +74,6 @@ static const struct tandem_backend backend = {
     .download = transfer_download,
     .copy = transfer_copy,
     .fill = transfer_fill,
-    .import_host = buffer_import,
     .buffer_seal = buffer_seal,
     .memory_stats = device_memory_stats,
     .gemm = operator_gemm,
@@ -48,14 +84,50 @@ static const struct tandem_backend backend = {
     .event_record = event_record,
     .event_destroy = event_destroy,
     .event_wait = event_wait,
-    .event_elapsed_ns = event_elapsed_ns,
     .prepare = sim_prepare,
     .prepared_wait = sim_prepared_wait,
     .prepared_release = sim_prepared_release,
     .launch = sim_prepared_launch,
 };
 
+/* The table of a later minor version, which is longer. */
+static struct {
+    struct tandem_backend table;
+    void (*later[4])(void);
+} backend;
+
+static void never_called(void)
+{
+}
+
+#define ENTRY_SET(entry) table->entry = (__typeof__(table->entry))never_called;
+#define ENTRY_DROP(entry)                                                      \
+    if (strcmp(missing, #entry) == 0)                                          \
+        table->entry = NULL;
+
 const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
 {
-    return host_abi_major == TANDEM_ABI_MAJOR ? &backend : NULL;
+    struct tandem_backend *table = &backend.table;
+    const char *missing = setting("missing");
+    static char name[64];
+
+    if (host_abi_major != TANDEM_ABI_MAJOR || setting("null"))
+        return NULL;
+    *table = usual;
+    snprintf(name, sizeof name, "%s", inner_name);
+    setting_copy("name", name, sizeof name);
+    table->name = setting("noname") ? NULL : name;
+    if (setting("major"))
+        table->abi_major = TANDEM_ABI_MAJOR + 1;
+    if (setting("newer")) {
+        table->abi_minor = TANDEM_ABI_MINOR + 7;
+        table->struct_size = sizeof backend;
+    }
+    table->struct_size = setting_number("size", table->struct_size);
+    if (missing) {
+        OPTIONAL_ENTRIES(ENTRY_SET)
+        REQUIRED_ENTRIES(ENTRY_DROP)
+        OPTIONAL_ENTRIES(ENTRY_DROP)
+    }
+    return table;
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queues of the simulated GPU. A queue runs its commands only when a caller
+ * Queues of the simulated device. A queue runs its commands only when a caller
  * waits for or queries it. A command that fails leaves its error on the
- * stream, and the commands behind it only poison their outputs. The device's
- * mutex protects all data.
+ * stream, and the commands behind it only poison their outputs. An event is a
+ * stream and a number of commands. The device's mutex protects all data.
  */
 #include <stdio.h>
 #include <time.h>
 
-#include "common/last_error.h"
 #include "internal.h"
-
-struct handle_pool stream_pool = HANDLE_POOL(struct sim_stream, 0x53494d53u);
 
 /* ---- running ---- */
 
@@ -20,7 +17,7 @@ static void stream_fail(struct sim_stream *stream, struct command *command,
 {
     command_poison(command, status);
     if (status == TANDEM_DEVICE_LOST)
-        stream->device->lost = true;
+        stream->object.device->lost = true;
     if (stream->error != TANDEM_OK)
         return;
     stream->error = status;
@@ -43,6 +40,7 @@ static struct sim_stream *stream_other(const struct sim_stream *stream)
 /* Runs the first command in the queue, or one that it waits for. */
 static void stream_step(struct sim_stream *stream)
 {
+    struct sim_device *device = stream->object.device;
     struct command *command = stream->first;
     enum tandem_status status = stream->error;
 
@@ -50,38 +48,37 @@ static void stream_step(struct sim_stream *stream)
         stream_step(stream_other(stream));
         return;
     }
-    if (status == TANDEM_OK && stream->device->lost)
-        status =
-            last_error_set(TANDEM_DEVICE_LOST, "simulated: device %u is lost",
-                           stream->device->index);
+    if (status == TANDEM_OK && device->lost)
+        status = last_error_set(TANDEM_DEVICE_LOST, "device %u is gone",
+                                device->index);
     if (status == TANDEM_OK)
-        status = command_run(stream->device, command);
+        status = command_run(device, command);
     if (status != TANDEM_OK)
         stream_fail(stream, command, status);
     stream->first = command->next;
     if (!stream->first)
         stream->last = NULL;
     stream->executed++;
-    command_destroy(stream->device, command);
+    command_destroy(device, command);
 }
 
-/* ---- hanging ---- */
+/* ---- stalled commands ---- */
 
-#define HANG_NAP_NS 1000000
+#define STALL_NAP_NS 1000000
 
-static bool released; /* Launches no longer hang. */
+static bool released; /* Launches no longer stall. */
 
 void tandem_sim_release(void)
 {
     __atomic_store_n(&released, true, __ATOMIC_RELEASE);
 }
 
-/* Returns true if the first command, or the one it waits for, hangs. */
-static bool stream_hangs(const struct sim_stream *stream)
+/* Returns true if the first command, or the one it waits for, stalls. */
+static bool stream_stalls(const struct sim_stream *stream)
 {
     while (stream_other(stream))
         stream = stream_other(stream);
-    return stream->first->hangs && stream->error == TANDEM_OK &&
+    return stream->first->stalls && stream->error == TANDEM_OK &&
            !__atomic_load_n(&released, __ATOMIC_ACQUIRE);
 }
 
@@ -94,32 +91,39 @@ static uint64_t clock_ns(void)
 }
 
 /*
- * Runs all commands before position. Returns false if a command hangs and the
+ * Runs all commands before position. Returns false if a command stalls and the
  * timeout expired. Other threads may use the device meanwhile.
  */
 static bool stream_advance(struct sim_stream *stream, uint64_t position,
                            uint64_t timeout_ns)
 {
-    const struct timespec nap = {0, HANG_NAP_NS};
+    const struct timespec nap = {0, STALL_NAP_NS};
     const uint64_t start = clock_ns();
 
     while (stream->executed < position) {
-        if (!stream_hangs(stream)) {
+        if (!stream_stalls(stream)) {
             stream_step(stream);
             continue;
         }
         if (clock_ns() - start >= timeout_ns)
             return false;
-        pthread_mutex_unlock(&stream->device->mutex);
+        pthread_mutex_unlock(&stream->object.device->mutex);
         nanosleep(&nap, NULL);
-        pthread_mutex_lock(&stream->device->mutex);
+        pthread_mutex_lock(&stream->object.device->mutex);
     }
     return true;
 }
 
-void stream_drain(struct sim_stream *stream)
+void device_drain(struct sim_device *device)
 {
-    stream_advance(stream, stream->enqueued, TANDEM_TIMEOUT_INFINITE);
+    struct object *object;
+
+    LIST_FOREACH(object, &device->objects, link)
+    if (object->kind == STREAM) {
+        struct sim_stream *stream = (struct sim_stream *)object;
+
+        stream_advance(stream, stream->enqueued, TANDEM_TIMEOUT_INFINITE);
+    }
 }
 
 /* Returns the stream's error with a message. */
@@ -130,83 +134,55 @@ static enum tandem_status stream_error(const struct sim_stream *stream)
                : last_error_set(stream->error, "%s", stream->error_message);
 }
 
-enum tandem_status wait_begin(struct sim_device *device, uint64_t timeout_ns)
+/* Counts a wait, and returns the result of its scripted fault. */
+static enum tandem_status wait_begin(struct sim_device *device,
+                                     uint64_t timeout_ns)
 {
-    if (timeout_ns == 0)
-        COUNT(device, polls, 1);
-    else
+    if (timeout_ns != 0)
         COUNT(device, waits, 1);
-    if (++device->wait_count != device->script.fault_wait)
+    if (++device->wait_count != device->fault_wait)
         return TANDEM_OK;
     if (timeout_ns != TANDEM_TIMEOUT_INFINITE)
         return last_error_set(TANDEM_NOT_READY,
-                              "simulated: scripted to hang: %llu ns ran out",
+                              "scripted to hang: %llu ns ran out",
                               (unsigned long long)timeout_ns);
     device->lost = true;
-    return last_error_set(
-        TANDEM_DEVICE_LOST,
-        "simulated: scripted to hang without a timeout: lost");
+    return last_error_set(TANDEM_DEVICE_LOST,
+                          "scripted to hang without a timeout: lost");
 }
 
 enum tandem_status stream_reach(struct sim_stream *stream, uint64_t position,
                                 uint64_t timeout_ns)
 {
+    enum tandem_status status = wait_begin(stream->object.device, timeout_ns);
+
+    if (status != TANDEM_OK)
+        return status;
     if (timeout_ns == 0 && stream->executed < position) {
-        if (!stream_hangs(stream))
+        if (!stream_stalls(stream))
             stream_step(stream);
         return last_error_set(
-            TANDEM_NOT_READY, "simulated: %llu commands are under way",
+            TANDEM_NOT_READY, "%llu commands are under way",
             (unsigned long long)(position - stream->executed + 1));
     }
     if (!stream_advance(stream, position, timeout_ns))
         return last_error_set(TANDEM_NOT_READY,
-                              "simulated: a command hangs: %llu ns ran out",
+                              "a command hangs: %llu ns ran out",
                               (unsigned long long)timeout_ns);
-    if (stream->error != TANDEM_OK && stream->error_position <= position)
-        return stream_error(stream);
-    return TANDEM_OK;
+    return stream->error_position <= position ? stream_error(stream)
+                                              : TANDEM_OK;
 }
 
-/* ---- entries ---- */
-
-/*
- * Returns a live stream with its device locked, even if the device is lost or
- * the stream has an error.
- */
-static enum tandem_status stream_hold(struct tandem_stream *handle,
-                                      struct sim_stream **out_stream)
-{
-    struct sim_stream *stream = (struct sim_stream *)handle;
-
-    if (!handle_live(&stream_pool, stream))
-        return argument_error("simulated: stream %p is NULL or was destroyed",
-                              (void *)handle);
-    pthread_mutex_lock(&stream->device->mutex);
-    *out_stream = stream;
-    return TANDEM_OK;
-}
-
-/* Like stream_hold, for a device that must not be lost. */
-static enum tandem_status stream_hold_present(struct tandem_stream *handle,
-                                              struct sim_stream **out_stream)
-{
-    enum tandem_status status = stream_hold(handle, out_stream);
-
-    if (status == TANDEM_OK && (*out_stream)->device->lost)
-        return device_unlock((*out_stream)->device,
-                             last_error_set(TANDEM_DEVICE_LOST,
-                                            "simulated: device %u is lost",
-                                            (*out_stream)->device->index));
-    return status;
-}
+/* ---- streams ---- */
 
 enum tandem_status stream_lock(struct tandem_stream *handle,
                                struct sim_stream **out_stream)
 {
-    enum tandem_status status = stream_hold_present(handle, out_stream);
+    enum tandem_status status = object_lock(handle, STREAM, out_stream);
 
     if (status == TANDEM_OK && (*out_stream)->error != TANDEM_OK)
-        return device_unlock((*out_stream)->device, stream_error(*out_stream));
+        return device_unlock((*out_stream)->object.device,
+                             stream_error(*out_stream));
     return status;
 }
 
@@ -231,102 +207,133 @@ enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
         return argument_error("stream_create: out_stream is NULL");
     *out_stream = NULL;
     status = check_flags("stream_create", flags, TANDEM_STREAM_PROFILING);
+    if (status == TANDEM_OK)
+        status = object_lock(handle, DEVICE, &device);
     if (status != TANDEM_OK)
         return status;
-    status = device_lock(handle, &device);
-    if (status != TANDEM_OK)
-        return status;
-    stream = handle_new(&stream_pool);
+    status = setting_status("stream", device->index);
+    if (status != TANDEM_OK) {
+        *out_stream = (void *)(uintptr_t)0xdead0000;
+        return device_unlock(device, last_error_set(status, "as scripted"));
+    }
+    stream = object_new(device, STREAM);
     if (!stream)
-        return device_unlock(device, memory_error("stream_create: no memory"));
-    stream->device = device;
-    stream->flags = flags;
-    LIST_INSERT_HEAD(&device->streams, stream, link);
+        return device_unlock(device, TANDEM_OUT_OF_MEMORY);
     COUNT(device, streams, 1);
     *out_stream = (struct tandem_stream *)stream;
     return device_unlock(device, TANDEM_OK);
 }
 
-/* Events and waits that refer to a drained stream are complete. */
-static void stream_forget(struct sim_stream *stream)
+/* Events and waits that refer to the drained stream are complete. */
+void stream_finish(struct sim_stream *stream)
 {
-    struct sim_device *device = stream->device;
-    struct sim_stream *other;
-    struct sim_event *event;
+    struct object *object;
 
-    LIST_FOREACH(event, &device->events, link)
-    if (event->stream == stream)
-        event->stream = NULL;
-    LIST_FOREACH(other, &device->streams, link)
-    for (struct command *c = other->first; c; c = c->next)
-        if (c->stream == stream)
-            c->stream = NULL;
-}
+    stream_advance(stream, stream->enqueued, TANDEM_TIMEOUT_INFINITE);
+    LIST_FOREACH(object, &stream->object.device->objects, link)
+    if (object->kind == EVENT) {
+        struct sim_event *event = (struct sim_event *)object;
 
-void stream_release(struct sim_stream *stream)
-{
-    struct sim_device *device = stream->device;
+        if (event->stream == stream)
+            event->stream = NULL;
+    } else if (object->kind == STREAM) {
+        struct command *c = ((struct sim_stream *)object)->first;
 
-    stream_drain(stream);
-    stream_forget(stream);
-    LIST_REMOVE(stream, link);
-    COUNT(device, streams_destroyed, 1);
-    handle_free(&stream_pool, stream);
+        for (; c; c = c->next)
+            if (c->stream == stream)
+                c->stream = NULL;
+    }
 }
 
 void stream_destroy(struct tandem_stream *handle)
 {
-    struct sim_stream *stream = NULL;
-    struct sim_device *device;
-
-    if (!handle || stream_hold(handle, &stream) != TANDEM_OK)
-        return;
-    device = stream->device;
-    stream_release(stream);
-    pthread_mutex_unlock(&device->mutex);
+    handle_release(handle, STREAM);
 }
 
 enum tandem_status stream_synchronize(struct tandem_stream *handle,
                                       uint64_t timeout_ns)
 {
     struct sim_stream *stream;
-    enum tandem_status status = stream_hold_present(handle, &stream);
+    enum tandem_status status = object_lock(handle, STREAM, &stream);
 
     if (status != TANDEM_OK)
         return status;
-    status = wait_begin(stream->device, timeout_ns);
-    if (status == TANDEM_OK) {
-        status = stream_reach(stream, stream->enqueued, timeout_ns);
-        if (status != TANDEM_NOT_READY && status != TANDEM_DEVICE_LOST)
-            stream->error = TANDEM_OK;
-    }
-    return device_unlock(stream->device, status);
+    status = stream_reach(stream, stream->enqueued, timeout_ns);
+    if (status != TANDEM_NOT_READY && status != TANDEM_DEVICE_LOST)
+        stream->error = TANDEM_OK;
+    return wait_end(device_unlock(stream->object.device, status));
 }
+
+/* ---- events ---- */
 
 enum tandem_status stream_wait_event(struct tandem_stream *handle,
                                      struct tandem_event *event_handle)
 {
-    struct sim_event *event = (struct sim_event *)event_handle;
+    struct sim_event *event;
     struct sim_stream *stream;
     struct command *command;
-    enum tandem_status status = stream_lock(handle, &stream);
+    enum tandem_status status = object_hold(event_handle, EVENT, &event);
 
     if (status != TANDEM_OK)
         return status;
-    if (!handle_live(&event_pool, event) || event->device != stream->device)
+    pthread_mutex_unlock(&event->object.device->mutex);
+    status = stream_lock(handle, &stream);
+    if (status != TANDEM_OK)
+        return status;
+    if (event->object.device != stream->object.device)
         return device_unlock(
-            stream->device,
-            argument_error(
-                "stream_wait_event: event %p is NULL, was destroyed or "
-                "is of another device",
-                (void *)event_handle));
+            stream->object.device,
+            argument_error("stream_wait_event: event %p is of another device",
+                           (void *)event_handle));
     if (!event->stream || event->stream == stream)
-        return device_unlock(stream->device, TANDEM_OK);
+        return device_unlock(stream->object.device, TANDEM_OK);
     command = command_new(COMMAND_WAIT);
     if (!command)
-        return device_unlock(stream->device, TANDEM_OUT_OF_MEMORY);
+        return device_unlock(stream->object.device, TANDEM_OUT_OF_MEMORY);
     command->stream = event->stream;
     command->position = event->position;
     stream_enqueue(stream, command);
-    return device_unlock(stream->device, TANDEM_OK);
+    return device_unlock(stream->object.device, TANDEM_OK);
+}
+
+enum tandem_status event_record(struct tandem_stream *handle,
+                                struct tandem_event **out_event)
+{
+    struct sim_stream *stream;
+    struct sim_device *device;
+    struct sim_event *event;
+    enum tandem_status status;
+
+    if (!out_event)
+        return argument_error("event_record: out_event is NULL");
+    *out_event = NULL;
+    status = stream_lock(handle, &stream);
+    if (status != TANDEM_OK)
+        return status;
+    device = stream->object.device;
+    event = object_new(device, EVENT);
+    if (!event)
+        return device_unlock(device, TANDEM_OUT_OF_MEMORY);
+    event->stream = stream;
+    event->position = stream->enqueued;
+    COUNT(device, events, 1);
+    *out_event = (struct tandem_event *)event;
+    return device_unlock(device, TANDEM_OK);
+}
+
+void event_destroy(struct tandem_event *handle)
+{
+    handle_release(handle, EVENT);
+}
+
+enum tandem_status event_wait(struct tandem_event *handle, uint64_t timeout_ns)
+{
+    struct sim_event *event;
+    enum tandem_status status = object_lock(handle, EVENT, &event);
+
+    if (status != TANDEM_OK)
+        return status;
+    if (event->stream)
+        status = stream_reach(event->stream, event->position, timeout_ns);
+    return wait_end(device_unlock(event->object.device, status));
 }

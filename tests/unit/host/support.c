@@ -91,16 +91,12 @@ void scratch_setup(void)
 void environment_setup(void)
 {
     static const char *const variables[] = {
-        "TANDEM_PLUGIN_PATH",    "TANDEM_DEVICE",
-        "TANDEM_PROFILE_DIR",    "TANDEM_LOG",
-        "TANDEM_DETERMINISTIC",  "TANDEM_NUM_THREADS",
-        "TANDEM_TRACE",          "TANDEM_SIM_DEVICES",
-        "TANDEM_SIM_READY",      "TANDEM_SIM_DECLINE",
-        "TANDEM_SIM_ELAPSED",    "TANDEM_SIM_FAULT",
-        "TANDEM_SIM_OPEN",       "TANDEM_TEST_PLUGIN",
-        "TANDEM_BACKENDS",       "TANDEM_SIM_HANG",
-        "TANDEM_SIM_DRIVER",     "TANDEM_HANG_TIMEOUT_SECONDS",
-        "TANDEM_SIM_DUPLICATES", "TANDEM_COMPILE_PROCESSES"};
+        "TANDEM_PLUGIN_PATH",   "TANDEM_DEVICE",
+        "TANDEM_PROFILE_DIR",   "TANDEM_LOG",
+        "TANDEM_DETERMINISTIC", "TANDEM_NUM_THREADS",
+        "TANDEM_TRACE",         "TANDEM_TEST_PLUGIN",
+        "TANDEM_BACKENDS",      "TANDEM_HANG_TIMEOUT_SECONDS",
+        "TANDEM_COMPILE_PROCESSES"};
 
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);

@@ -361,7 +361,7 @@ TEST(test_the_cpu_works_while_a_kernel_compiles)
     struct op_case call;
     int on_cpu = 0;
 
-    setenv("TANDEM_SIM_READY", "3", 1);
+    setenv("TANDEM_TEST_PLUGIN", "ready=3", 1);
     start_with_free_gpu();
     call = op_case(context, &classes[1], 100);
     before = counters_read(0);
@@ -386,7 +386,7 @@ TEST(test_a_kernel_that_is_never_ready)
     struct op_case call;
     struct tandem_tensor *a, *b, *c;
 
-    setenv("TANDEM_SIM_READY", "never", 1);
+    setenv("TANDEM_TEST_PLUGIN", "ready=never", 1);
     start_with_free_gpu();
     call = op_case(context, &classes[1], 100);
     a = matrix_wrap(context, pool[0], 16, 16);
@@ -412,7 +412,7 @@ TEST(test_a_forced_device_compiles)
     struct sim_counters before = counters_read(0);
     struct op_case call;
 
-    setenv("TANDEM_SIM_READY", "never", 1);
+    setenv("TANDEM_TEST_PLUGIN", "ready=never", 1);
     start_with_free_gpu();
     call = op_case(context, &classes[1], 100);
     call_run_on(simulated, &call);
@@ -427,7 +427,7 @@ TEST(test_deterministic_placement_ignores_readiness)
     struct op_case call;
     uint32_t first;
 
-    setenv("TANDEM_SIM_READY", "3", 1);
+    setenv("TANDEM_TEST_PLUGIN", "ready=3", 1);
     start_with_free_gpu();
     tandem_context_destroy(context);
     context = context_new(&options);
@@ -445,7 +445,7 @@ TEST(test_unsupported_operators_run_elsewhere)
     struct tandem_explanation e = {.struct_size = sizeof e};
     struct op_case unsupported, supported;
 
-    setenv("TANDEM_SIM_DECLINE", "tanh,gemm", 1);
+    setenv("TANDEM_TEST_PLUGIN", "decline=tanh+gemm", 1);
     start_with_free_gpu();
     unsupported = op_case(context, &classes[1], 100);
     supported = op_case(context, &classes[2], 100);
@@ -466,7 +466,7 @@ LOOP_TEST(test_the_cheapest_of_several_gpus, 3)
     struct op_case call;
     struct tandem_explanation e;
 
-    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=3", 1);
     script_all(&cpu, 1e6, 0);
     script_save("cpu", &cpu);
     for (int i = 0; i < 3; i++) {

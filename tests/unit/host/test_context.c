@@ -90,7 +90,7 @@ TEST(test_devices_are_described)
     struct tandem_context *context;
     uint32_t count, simulated;
 
-    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=3", 1);
     context = context_new(NULL);
     OK(tandem_device_count(context, &count));
     simulated = device_named(context, "simulated");
@@ -181,7 +181,7 @@ TEST(test_the_environment_forces_a_device)
 {
     struct tandem_context *context;
 
-    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=2", 1);
     setenv("TANDEM_DEVICE", "simulated:1", 1);
     context = context_new(NULL);
     ck_assert_uint_eq(relu_device(context),
@@ -257,7 +257,7 @@ TEST(test_forcing_a_missing_device)
     struct tandem_context *context;
     struct tandem_tensor *tx, *ty;
 
-    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=2", 1);
     setenv("TANDEM_DEVICE", "simulated:7", 1);
     context = context_new(NULL);
     tx = vector_wrap(context, &x, 1);
@@ -290,7 +290,7 @@ TEST(test_no_device)
     float x = 1, y = 2;
     struct tandem_context *context;
 
-    setenv("TANDEM_SIM_DEVICES", "0", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=0", 1);
     setenv("TANDEM_BACKENDS", "simulated", 1);
     context = context_new(NULL);
     FAILS(TANDEM_NO_DEVICE,
@@ -447,8 +447,7 @@ TEST(test_a_duplicate_is_not_selected)
     struct tandem_tensor *x, *y;
     float data[64], out[64];
 
-    setenv("TANDEM_SIM_DEVICES", "3", 1);
-    setenv("TANDEM_SIM_DUPLICATES", "1:0", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=3,duplicates=1:0", 1);
     script_all(&cpu, 1e6, 0);
     script_all(&gpu, 1e5, 0);
     script_save("cpu", &cpu);
@@ -483,8 +482,7 @@ TEST(test_a_duplicate_is_used_if_the_first_does_not_open)
     struct tandem_tensor *x, *y;
     float data[64], out[64];
 
-    setenv("TANDEM_SIM_DEVICES", "3", 1);
-    setenv("TANDEM_SIM_DUPLICATES", "1:0,2:0", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=3,duplicates=1:0+2:0,open=7:0", 1);
     script_all(&cpu, 1e6, 0);
     script_save("cpu", &cpu);
     for (int i = 0; i < 3; i++) {
@@ -493,7 +491,6 @@ TEST(test_a_duplicate_is_used_if_the_first_does_not_open)
         snprintf(name, sizeof name, "simulated:%d", i);
         script_save(name, &gpu);
     }
-    setenv("TANDEM_SIM_OPEN", "7:0", 1);
     context = context_new(NULL);
     count_up(data, 64);
     x = vector_wrap(context, data, 64);

@@ -23,17 +23,17 @@ static const struct tandem_op negate = {.struct_size = sizeof negate,
 static struct tandem_context *context_with_failure(uint32_t hang_timeout_ms,
                                                    const char *fault)
 {
-    static const char *const keys[] = {"simulated.hang",
-                                       "simulated.hang_device", "test.fault"};
-    const char *const values[] = {"1", "0", fault};
+    static const char *const keys[] = {"test.fault"};
+    const char *const values[] = {fault};
     const struct tandem_context_options options = {
         .struct_size = sizeof options,
         .open_keys = keys,
         .open_values = values,
-        .open_count = fault != NULL ? 3 : 2,
+        .open_count = fault != NULL,
         .hang_timeout_ms = hang_timeout_ms,
         .log_level = TANDEM_LOG_DEBUG};
 
+    setenv("TANDEM_TEST_PLUGIN", "stall=1", 0);
     return context_new(&options);
 }
 
@@ -328,7 +328,7 @@ LOOP_TEST(test_others_work_during_a_wait, CASES_IN(waits))
     struct blocked_thread blocked_thread = {&v, waits[_i], TANDEM_FAILED, 0};
     pthread_t thread;
 
-    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=2,stall=1", 1);
     vectors_start(&v, context_with_hang(UINT32_MAX));
     thread = blocked_thread_start(&blocked_thread);
     expect_others_work(&v);

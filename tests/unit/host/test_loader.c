@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The plugin loader: which files it accepts, which it rejects with which
- * message, and that a failing plugin does not affect others.
+ * message, and that a plugin that fails does not affect others.
  */
 #include <config.h>
 
@@ -17,6 +17,8 @@
 #include "required_entries.h"
 #include "support.h"
 
+#define STRANGER 12345
+
 /* Returns the load error that contains text, or NULL. */
 static const char *load_error_with(struct tandem_context *context,
                                    const char *text)
@@ -29,134 +31,101 @@ static const char *load_error_with(struct tandem_context *context,
     return NULL;
 }
 
-/* Creates a directory with the CPU plugin and a file as tandem-other.so. */
-static const char *directory_with(const char *build_name)
+/*
+ * Replaces the scratch directory "other". It contains the CPU plugin, and a
+ * file of the build directory as tandem-other.so. Returns the path of that
+ * file.
+ */
+static const char *other_make(const char *build_name)
 {
-    const char *directory = scratch_path("with-%s", build_name);
-
-    directory_remove(directory);
-    directory_make(directory);
-    file_copy(scratch_path("with-%s/tandem-cpu.so", build_name),
-              build_path("tandem-cpu.so"));
-    file_copy(scratch_path("with-%s/tandem-other.so", build_name),
-              build_path(build_name));
-    return directory;
+    directory_remove(scratch_path("other"));
+    directory_make(scratch_path("other"));
+    file_copy(scratch_path("other/tandem-cpu.so"), build_path("tandem-cpu.so"));
+    file_copy(scratch_path("other/tandem-other.so"), build_path(build_name));
+    return scratch_path("other/tandem-other.so");
 }
 
-static struct tandem_context *context_at(const char *directory)
+static struct tandem_context *context_at(const char *path)
 {
-    const struct tandem_context_options options = {.plugin_path = directory};
+    const struct tandem_context_options options = {.plugin_path = path};
 
+    log_forget();
     return context_new(&options);
 }
 
-/* Checks that only tandem-other.so is rejected, with this reason. */
-static void expect_rejected(const char *build_name, const char *reason)
+static bool device_exists(struct tandem_context *context, const char *name)
 {
-    struct tandem_context *context = context_at(directory_with(build_name));
-    const char *problem = load_error_with(context, "tandem-other.so");
-
-    ck_assert_msg(problem != NULL, "%s was not rejected", build_name);
-    ck_assert_msg(!reason || strstr(problem, reason), "\"%s\" does not say %s",
-                  problem, reason);
-    ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "tandem-other.so"), 1);
-    context_works(context);
-    tandem_context_destroy(context);
-}
-
-static void scripted_refused(const char *script, const char *reason)
-{
-    setenv("TANDEM_TEST_PLUGIN", script, 1);
-    expect_rejected("tandem-scripted.so", reason);
-}
-
-TEST(test_valid_plugins_load)
-{
-    struct tandem_context *context = context_new(NULL);
-    const char *backend = NULL;
-    uint32_t count = 0, index = 9;
-
-    OK(tandem_device_count(context, &count));
-    ck_assert_uint_ge(count, 2);
-    OK(tandem_device_name(context, 0, &backend, &index));
-    ck_assert_str_eq(backend, "cpu");
-    ck_assert_uint_eq(index, 0);
-    ck_assert_uint_lt(device_named(context, "simulated"), count);
-    ck_assert_ptr_null(load_error_with(context, "tandem-cpu.so"));
-    ck_assert_ptr_null(load_error_with(context, "tandem-simulated.so"));
-    context_works(context);
-}
-
-TEST(test_the_environment_names_plugins)
-{
-    const struct tandem_context_options options = {.plugin_path = "/nowhere"};
-    struct tandem_context *context;
-
-    setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
-    context = context_new(&options);
-    ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    device_named(context, "simulated");
-}
-
-TEST(test_the_environment_names_backends)
-{
-    struct tandem_context *context;
     uint32_t device;
 
-    setenv("TANDEM_BACKENDS", "cpu", 1);
-    context = context_new(NULL);
-    ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
+    return tandem_device_find(context, name, &device) == TANDEM_OK;
+}
+
+/* Checks that only tandem-other.so is rejected, for a reason with this text. */
+static void expect_rejected(const char *reason)
+{
+    struct tandem_context *context = context_at(scratch_path("other"));
+    const char *problem = load_error_with(context, "tandem-other.so");
+
+    ck_assert_msg(problem && strstr(problem, reason), "\"%s\" does not say %s",
+                  problem ? problem : "", reason);
+    expect_warnings(1, "tandem-other.so");
     context_works(context);
     tandem_context_destroy(context);
-    setenv("TANDEM_BACKENDS", "simulated,cpu", 1);
-    context = context_new(NULL);
-    device_named(context, "simulated");
-    ck_assert_uint_eq(device_named(context, "cpu"), 0);
 }
 
-TEST(test_the_option_names_backends)
-{
-    const struct tandem_context_options options = {.backends = "simulated"};
-    struct tandem_context *context;
-    uint32_t count = 0;
+/* ---- which plugins ---- */
 
-    setenv("TANDEM_BACKENDS", "cpu", 1);
+/* The option has priority over the environment. The CPU is the first device.
+ * The log names the plugins that do not exist. */
+static const struct {
+    const char *variable, *option;
+    bool has_cpu, has_simulated;
+    uint32_t unknown;
+} lists[] = {
+    {NULL, NULL, true, true, 0},
+    {"cpu", NULL, true, false, 0},
+    {"simulated,cpu", NULL, true, true, 0},
+    {"cpu", "simulated", false, true, 0},
+    {"cpu,foo", NULL, true, false, 1},
+    {"foo,cpu", NULL, true, false, 1},
+    {"cpu, foo", NULL, true, false, 1},
+    {"cpu,foo,", NULL, true, false, 2},
+};
+
+LOOP_TEST(test_lists_of_backends, CASES_IN(lists))
+{
+    const struct tandem_context_options options = {.backends =
+                                                       lists[_i].option};
+    struct tandem_context *context;
+
+    if (lists[_i].variable)
+        setenv("TANDEM_BACKENDS", lists[_i].variable, 1);
     context = context_new(&options);
-    ck_assert_uint_eq(device_named(context, "simulated"), 0);
-    OK(tandem_device_count(context, &count));
-    ck_assert_uint_eq(count, 1);
+    ck_assert_int_eq(device_exists(context, "cpu"), lists[_i].has_cpu);
+    ck_assert_int_eq(device_exists(context, "simulated"),
+                     lists[_i].has_simulated);
+    ck_assert_uint_eq(
+        device_named(context, lists[_i].has_cpu ? "cpu" : "simulated"), 0);
+    ck_assert_ptr_null(tandem_context_load_error(context, 0));
+    expect_warnings(lists[_i].unknown,
+                    "TANDEM_BACKENDS: there is no plugin \"");
+    expect_warnings(lists[_i].unknown > 0, "foo\"; expected names from: ");
+    context_works(context);
 }
 
-TEST(test_unknown_backends_are_named)
+TEST(test_no_backend_of_the_list_exists)
 {
-    static const char *const lists[] = {"cpu,foo", "foo,cpu", "cpu, foo",
-                                        "cpu,foo,"};
-    struct tandem_context_options options = {.struct_size = sizeof options};
+    struct tandem_context_options options = {
+        .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
     struct tandem_context *context;
 
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        setenv("TANDEM_BACKENDS", lists[i], 1);
-        log_forget();
-        context_new(NULL);
-        ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING,
-                                    "TANDEM_BACKENDS: there is no plugin \""),
-                          i == 3 ? 2 : 1);
-        ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "foo\"; expected"), 1);
-        ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "simulated"), 1);
-    }
     setenv("TANDEM_BACKENDS", "opencll", 1);
-    options.plugin_path = scratch_path("plugins");
     FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
     expect_last_error("TANDEM_BACKENDS \"opencll\" names none of: ");
     expect_last_error("simulated");
     options.backends = "";
     FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
     expect_last_error("the option backends \"\" names none of: ");
-    setenv("TANDEM_BACKENDS", "cpu,simulated", 1);
-    log_forget();
-    context_new(NULL);
-    ck_assert_uint_eq(log_count(TANDEM_LOG_WARNING, "no plugin"), 0);
 }
 
 /* A context for the CPU loads no libraries of GPUs, which may be broken. */
@@ -210,269 +179,224 @@ TEST(test_no_plugins_is_no_device)
     expect_last_error("set TANDEM_PLUGIN_PATH to their directory");
 }
 
-TEST(test_directories_that_are_named_should_exist)
+/* Elements of the path that are relative, empty or no directory are named. */
+TEST(test_elements_of_the_path)
 {
-    char path[4096];
-
-    snprintf(path, sizeof path, "/nowhere:%s", scratch_path("plugins"));
-    log_forget();
-    context_works(context_at(path));
-    expect_warnings(1,
-                    "no plugins from /nowhere: the directory does not exist");
-}
-
-TEST(test_relative_and_empty_elements_are_ignored)
-{
-    struct tandem_context_options options = {.struct_size = sizeof options};
-    struct tandem_context *context;
     char path[4096];
 
     ck_assert_int_eq(chdir(scratch_path(".")), 0);
-    if (access(PLUGINDIR, F_OK) != 0) {
-        options.plugin_path = "plugins::./plugins:";
-        FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
-    }
-    snprintf(path, sizeof path, "plugins::%s:", scratch_path("plugins"));
-    log_forget();
-    context = context_at(path);
+    snprintf(path, sizeof path,
+             "plugins::%s:/nowhere:", scratch_path("plugins"));
+    context_works(context_at(path));
     expect_warnings(1, "\"plugins\" of the plugin path ignored: it "
                        "is relative");
     expect_warnings(2, "\"\" of the plugin path ignored: it is empty");
-    context_works(context);
+    expect_warnings(1,
+                    "no plugins from /nowhere: the directory does not exist");
+    /* The environment names further directories. */
+    setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
+    context_works(context_at("/nowhere"));
 }
 
-TEST(test_text_is_no_plugin)
+/* ---- files ---- */
+
+/* Files that are no plugins: the first bytes of a plugin, or a text. */
+TEST(test_files_that_are_no_plugins)
 {
-    const char *directory = directory_with("no-query-symbol-plugin.so");
-    struct tandem_context *context;
+    const char *file = other_make("no-query-symbol-plugin.so");
 
-    file_write(scratch_path("with-no-query-symbol-plugin.so/tandem-other.so"),
-               "#!/bin/sh\necho not a shared object\n");
-    context = context_at(directory);
-    ck_assert_ptr_nonnull(load_error_with(context, "tandem-other.so"));
-    context_works(context);
-}
-
-TEST(test_empty_and_cut_files_are_no_plugins)
-{
-    const char *directory = directory_with("tandem-simulated.so");
-    const char *file = scratch_path("with-tandem-simulated.so/tandem-other.so");
-    struct tandem_context *context;
-
+    expect_rejected(TANDEM_BACKEND_QUERY_SYMBOL);
     ck_assert_int_eq(truncate(file, 3000), 0);
-    context = context_at(directory);
-    ck_assert_ptr_nonnull(load_error_with(context, "tandem-other.so"));
-    context_works(context);
-    tandem_context_destroy(context);
+    expect_rejected("");
     ck_assert_int_eq(truncate(file, 0), 0);
-    context = context_at(directory);
-    ck_assert_ptr_nonnull(load_error_with(context, "tandem-other.so"));
-    context_works(context);
-}
-
-TEST(test_missing_symbol)
-{
-    expect_rejected("no-query-symbol-plugin.so", TANDEM_BACKEND_QUERY_SYMBOL);
-}
-
-TEST(test_wrong_major)
-{
-    scripted_refused("null", NULL);
-    scripted_refused("major", NULL);
-}
-
-TEST(test_truncated_table)
-{
-    scripted_refused("size=0", NULL);
-    scripted_refused("size=8", NULL);
-    scripted_refused("size=64", NULL);
-}
-
-TEST(test_invalid_names)
-{
-    scripted_refused("noname", NULL);
-    scripted_refused("name=", NULL);
-    scripted_refused("name=Upper", NULL);
-    scripted_refused("name=a b", NULL);
-    scripted_refused("name=a:0", NULL);
-}
-
-/*
- * The first plugin of a name is used. A second one is not a load error,
- * because several directories often contain the same plugins.
- */
-TEST(test_duplicate_name)
-{
-    struct tandem_context *context;
-    uint32_t count = 0;
-
-    setenv("TANDEM_TEST_PLUGIN", "name=cpu", 1);
-    setenv("TANDEM_LOG", "info", 1);
-    context = context_at(directory_with("tandem-scripted.so"));
-    ck_assert_uint_ge(log_count(TANDEM_LOG_INFO, "tandem-other.so"), 1);
-    OK(tandem_device_count(context, &count));
-    ck_assert_uint_ge(count, 1);
-    context_works(context);
-}
-
-static const char *const required[] = {
-#define NAME(entry) #entry,
-    REQUIRED_ENTRIES(NAME)};
-static const char *const optional[] = {OPTIONAL_ENTRIES(NAME)};
-
-LOOP_TEST(test_missing_required_entry, CASES_IN(required))
-{
-    char script[64];
-
-    snprintf(script, sizeof script, "missing=%s", required[_i]);
-    scripted_refused(script, required[_i]);
-}
-
-/* Checks that the plugin loads. It may have no device. */
-static void expect_accepted(const char *script)
-{
-    struct tandem_context *context;
-    uint32_t count;
-
-    setenv("TANDEM_TEST_PLUGIN", script, 1);
-    context = context_at(directory_with("tandem-scripted.so"));
-    ck_assert_msg(!load_error_with(context, "tandem-other.so"), "%s: %s",
-                  script, load_error_with(context, "tandem-other.so"));
-    OK(tandem_device_count(context, &count));
-    context_works(context);
-    tandem_context_destroy(context);
-}
-
-LOOP_TEST(test_missing_optional_entry, CASES_IN(optional))
-{
-    char script[64];
-
-    snprintf(script, sizeof script, "missing=%s", optional[_i]);
-    /* An incomplete pair, such as host_free without host_alloc, is an error. */
-    if (strstr(script, "host_") || strstr(script, "map") ||
-        strstr(script, "capture") || strstr(script, "graph"))
-        return;
-    expect_accepted(script);
-}
-
-/* The table of a plugin that was built with an older header ends before the
- * entries that were appended later. */
-TEST(test_older_table)
-{
-    for (size_t size = offsetof(struct tandem_backend, event_elapsed_ns);
-         size <= sizeof(struct tandem_backend); size += sizeof(void *)) {
-        char script[64];
-
-        snprintf(script, sizeof script, "size=%zu", size);
-        expect_accepted(script);
-    }
-}
-
-/* The table of a newer plugin is larger than the host's. */
-TEST(test_newer_minor_version)
-{
-    expect_accepted("good");
-    expect_accepted("newer");
-}
-
-TEST(test_a_backend_whose_count_fails)
-{
-    struct tandem_context *context;
-    uint32_t count = 0, device;
-
-    setenv("TANDEM_TEST_PLUGIN", "count=7", 1);
-    context = context_at(directory_with("tandem-scripted.so"));
-    OK(tandem_device_count(context, &count));
-    ck_assert_uint_ge(count, 1);
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "example", &device));
-    ck_assert_ptr_nonnull(load_error_with(context, "example"));
-    context_works(context);
-}
-
-/*
- * Returns true if a context with the plugin path with-tandem-simulated.so has
- * the simulated device.
- */
-static bool simulated_device_is_found(void)
-{
-    struct tandem_context *context =
-        context_at(scratch_path("with-tandem-simulated.so"));
-    uint32_t device;
-    const bool used =
-        tandem_device_find(context, "simulated", &device) == TANDEM_OK;
-
-    context_works(context);
-    tandem_context_destroy(context);
-    return used;
-}
-
-TEST(test_world_writable_files)
-{
-    const char *directory = directory_with("tandem-simulated.so");
-    const char *file = scratch_path("with-tandem-simulated.so/tandem-other.so");
-
-    ck_assert(simulated_device_is_found());
-    ck_assert_int_eq(chmod(file, 0666), 0);
-    ck_assert(!simulated_device_is_found());
-    ck_assert_int_eq(chmod(file, 0600), 0);
-    ck_assert(simulated_device_is_found());
-    if (geteuid() == 0) {
-        ck_assert_int_eq(chown(file, 12345, 12345), 0);
-        ck_assert(!simulated_device_is_found());
-        ck_assert_int_eq(chown(file, 0, 0), 0);
-    }
-    (void)directory;
-}
-
-TEST(test_world_writable_directories)
-{
-    const char *directory = directory_with("tandem-simulated.so");
-    struct tandem_context_options options = {.struct_size = sizeof options};
-    struct tandem_context *context;
-    char path[8192];
-
-    ck_assert_int_eq(chmod(directory, 0777), 0);
-    snprintf(path, sizeof path, "%s:%s", directory, scratch_path("plugins"));
-    options.plugin_path = path;
-    file_copy(scratch_path("with-tandem-simulated.so/tandem-zzz.so"),
-              build_path("no-query-symbol-plugin.so"));
-    context = context_new(&options);
-    ck_assert_msg(!load_error_with(context, TANDEM_BACKEND_QUERY_SYMBOL),
-                  "a library in a directory open to all was loaded");
-    tandem_context_destroy(context);
-    ck_assert_int_eq(chmod(directory, 0700), 0);
-    ck_assert(simulated_device_is_found());
+    expect_rejected("not a shared object");
+    file_write(file, "#!/bin/sh\necho not a shared object\n");
+    expect_rejected("not a shared object");
+    /* Other names are not those of plugins. */
+    ck_assert_int_eq(rename(file, scratch_path("other/libother.so")), 0);
+    context_works(context_at(scratch_path("other")));
+    expect_warnings(0, "libother.so");
 }
 
 TEST(test_links_and_directories_are_no_plugins)
 {
     struct tandem_context *context;
-    uint32_t device;
 
-    directory_with("tandem-simulated.so");
-    ck_assert_int_eq(
-        remove(scratch_path("with-tandem-simulated.so/tandem-other.so")), 0);
-    ck_assert_int_eq(
-        symlink(scratch_path("plugins/tandem-simulated.so"),
-                scratch_path("with-tandem-simulated.so/tandem-simulated.so")),
-        0);
-    directory_make(scratch_path("with-tandem-simulated.so/tandem-dir.so"));
-    context = context_at(scratch_path("with-tandem-simulated.so"));
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
+    ck_assert_int_eq(remove(other_make("tandem-simulated.so")), 0);
+    ck_assert_int_eq(symlink(scratch_path("plugins/tandem-simulated.so"),
+                             scratch_path("other/tandem-simulated.so")),
+                     0);
+    directory_make(scratch_path("other/tandem-dir.so"));
+    context = context_at(scratch_path("other"));
+    ck_assert(!device_exists(context, "simulated"));
     context_works(context);
 }
 
-TEST(test_other_names_are_ignored)
+/* All plugins are examined in order, and invalid ones do not hide others. */
+TEST(test_many_plugins_in_a_directory)
 {
     struct tandem_context *context;
+    uint32_t problems = 0;
 
-    directory_with("no-query-symbol-plugin.so");
-    ck_assert_int_eq(
-        rename(scratch_path("with-no-query-symbol-plugin.so/tandem-other.so"),
-               scratch_path("with-no-query-symbol-plugin.so/libother.so")),
-        0);
-    context = context_at(scratch_path("with-no-query-symbol-plugin.so"));
-    ck_assert_ptr_null(load_error_with(context, "libother.so"));
+    other_make("tandem-simulated.so");
+    for (int i = 0; i < 200; i++)
+        file_write(scratch_path("other/tandem-%03d.so", i), "no plugin");
+    context = context_at(scratch_path("other"));
+    while (problems < 200) {
+        const char *problem = tandem_context_load_error(context, problems);
+        char name[32];
+
+        snprintf(name, sizeof name, "tandem-%03u.so", problems++);
+        ck_assert_msg(problem != NULL && strstr(problem, name) != NULL,
+                      "%s is not about %s", problem, name);
+    }
+    ck_assert_ptr_null(tandem_context_load_error(context, problems));
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    device_named(context, "simulated");
+    context_works(context);
+}
+
+/*
+ * The first plugin of a name is used: a directory listed twice or under two
+ * names, a plugin with two names or in two directories, and another plugin of
+ * the name. This is not a load error, because several directories often contain
+ * the same plugins.
+ */
+TEST(test_duplicate_plugins)
+{
+    struct tandem_context *context;
+    char path[8192];
+    uint32_t count = 0;
+
+    other_make("tandem-simulated.so");
+    file_copy(scratch_path("other/tandem-aaa.so"), build_path("tandem-cpu.so"));
+    ck_assert_int_eq(link(scratch_path("other/tandem-other.so"),
+                          scratch_path("other/tandem-zzz.so")),
+                     0);
+    ck_assert_int_eq(symlink("other", scratch_path("alias")), 0);
+    snprintf(path, sizeof path, "%s:%s:%s/../other", scratch_path("other"),
+             scratch_path("alias"), scratch_path("plugins"));
+    context = context_at(path);
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_eq(count, 2);
+    ck_assert_uint_eq(device_named(context, "cpu"), 0);
+    ck_assert_ptr_null(tandem_context_load_error(context, 0));
+    context_works(context);
+    tandem_context_destroy(context);
+    ck_assert_int_eq(unlink(scratch_path("alias")), 0);
+}
+
+/* The file "other/tandem-other.so", or a directory that contains it, belongs to
+ * somebody else, or others can write it. */
+static const struct {
+    const char *path;
+    mode_t mode; /* 0 stands for another owner */
+    const char *problem;
+} untrusted[] = {
+    {"other/tandem-other.so", 0666, "can be written by others"},
+    {"other", 0777, "/other can be written by others"},
+    {".", 0777, "can be written by others"},
+    {"other/tandem-other.so", 0, "belongs to another user"},
+    {"other", 0, "/other belongs to another user"},
+};
+
+LOOP_TEST(test_untrusted_files_and_directories, CASES_IN(untrusted))
+{
+    struct tandem_context *context;
+    const char *file = other_make("tandem-simulated.so");
+    char path[4096], list[8192];
+
+    if (untrusted[_i].mode == 0 && geteuid() != 0)
+        return;
+    snprintf(path, sizeof path, "%s", scratch_path("%s", untrusted[_i].path));
+    snprintf(list, sizeof list, "%s:%s", scratch_path("other"),
+             build_path("."));
+    setenv("TANDEM_BACKENDS", "cpu,other", 1);
+    if (untrusted[_i].mode != 0)
+        ck_assert_int_eq(chmod(path, untrusted[_i].mode), 0);
+    else
+        ck_assert_int_eq(chown(path, STRANGER, STRANGER), 0);
+    context = context_at(list);
+    ck_assert(!device_exists(context, "simulated"));
+    ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, untrusted[_i].problem), 1);
+    ck_assert_ptr_null(dlopen(file, RTLD_NOW | RTLD_NOLOAD));
+    context_works(context);
+    tandem_context_destroy(context);
+    ck_assert_int_eq(chown(path, geteuid(), getegid()), 0);
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    device_named(context_at(list), "simulated");
+}
+
+/* ---- tables ---- */
+
+static const struct {
+    const char *script, *reason;
+} rejected[] = {{"null", ""},
+                {"major", ""},
+                {"size=0", ""},
+                {"size=8", ""},
+                {"size=64", ""},
+                {"noname", ""},
+                {"name=", ""},
+                {"name=Upper", ""},
+                {"name=a b", ""},
+                {"name=a:0", ""},
+                {"missing=host_alloc", "only one of host_alloc and host_free"},
+                {"missing=unmap", "map"},
+#define MISSING(entry) {"missing=" #entry, #entry},
+                REQUIRED_ENTRIES(MISSING)};
+
+LOOP_TEST(test_invalid_tables, CASES_IN(rejected))
+{
+    setenv("TANDEM_TEST_PLUGIN", rejected[_i].script, 1);
+    other_make("tandem-simulated.so");
+    expect_rejected(rejected[_i].reason);
+}
+
+/* Checks that the plugin loads. It has no device. */
+static void expect_accepted(const char *script)
+{
+    struct tandem_context *context;
+    uint32_t count = 0;
+
+    setenv("TANDEM_TEST_PLUGIN", script, 1);
+    context = context_at(scratch_path("other"));
+    OK(tandem_device_count(context, &count));
+    ck_assert_uint_eq(count, 1);
+    ck_assert_msg(!load_error_with(context, "not used"), "%s: %s", script,
+                  load_error_with(context, "not used"));
+    context_works(context);
+    tandem_context_destroy(context);
+}
+
+/*
+ * The table of a plugin that was built with an older header ends before the
+ * entries that were appended later. The table of a newer plugin is larger than
+ * the host's. Optional entries may be missing, and another plugin may have the
+ * name.
+ */
+TEST(test_tables_of_other_versions)
+{
+    static const char *const accepted[] = {"good",
+                                           "newer",
+                                           "missing=extension",
+                                           "missing=trim",
+                                           "missing=import_host",
+                                           "missing=buffer_seal",
+                                           "missing=event_callback",
+                                           "missing=event_elapsed_ns",
+                                           "name=cpu"};
+
+    other_make("tandem-simulated.so");
+    for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++)
+        expect_accepted(accepted[i]);
+    for (size_t size = offsetof(struct tandem_backend, event_elapsed_ns);
+         size <= sizeof(struct tandem_backend); size += sizeof(void *)) {
+        char script[64];
+
+        snprintf(script, sizeof script, "good,size=%zu", size);
+        expect_accepted(script);
+    }
 }
 
 TEST(test_fallbacks_fill_the_table)
@@ -522,96 +446,6 @@ TEST(test_creation_touches_no_device)
     context_works(context); /* A small operator, which runs on the CPU. */
     device_named(context, "simulated");
     ck_assert_uint_eq(counters_since(UINT32_MAX, &before).opens, 0);
-}
-
-TEST(test_a_device_that_does_not_open)
-{
-    struct tandem_context *context;
-    float x[4] = {1, -2, 3, -4}, y[4];
-    struct tandem_tensor *tx, *ty;
-    uint32_t simulated;
-
-    setenv("TANDEM_SIM_OPEN", "3", 1);
-    context = context_new(NULL);
-    simulated = device_named(context, "simulated");
-    tx = vector_wrap(context, x, 4);
-    ty = vector_wrap(context, y, 4);
-    FAILS(TANDEM_NO_DEVICE,
-          tandem_run_on(
-              context, simulated,
-              &(struct tandem_op){.struct_size = sizeof(struct tandem_op),
-                                  .id = TANDEM_OP_NEG},
-              &tx, 1, &ty, 1));
-    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(y[3], 4);
-    context_works(context);
-}
-
-static enum tandem_status neg_on(struct tandem_context *context,
-                                 uint32_t device, struct tandem_tensor *x,
-                                 struct tandem_tensor *y)
-{
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
-
-    return tandem_run_on(context, device, &op, &x, 1, &y, 1);
-}
-
-/* Each call reports why the device does not open, with the same status. */
-TEST(test_a_failure_to_open_is_reported_every_time)
-{
-    static const struct {
-        const char *backends, *open;
-        enum tandem_status status;
-    } cases[] = {{"simulated", "7", TANDEM_FAILED},
-                 {"simulated", "1", TANDEM_INVALID_ARGUMENT},
-                 {"cpu,simulated", "7", TANDEM_FAILED}};
-    struct tandem_context *context;
-    struct tandem_device_info info = {.struct_size = sizeof info};
-    float x[4] = {1, -2, 3, -4}, y[4];
-    struct tandem_tensor *tx, *ty;
-
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        uint32_t simulated;
-
-        setenv("TANDEM_SIM_OPEN", cases[c].open, 1);
-        setenv("TANDEM_BACKENDS", cases[c].backends, 1);
-        context = context_new(NULL);
-        simulated = device_named(context, "simulated");
-        tx = vector_wrap(context, x, 4);
-        ty = vector_wrap(context, y, 4);
-        for (int i = 0; i < 3; i++) {
-            FAILS(cases[c].status, neg_on(context, simulated, tx, ty));
-            expect_last_error("simulated:0: could not be opened: ");
-            FAILS(cases[c].status, tandem_tensor_prefetch(tx, simulated));
-            if (c < 2) {
-                FAILS(cases[c].status,
-                      neg_on(context, TANDEM_ANY_DEVICE, tx, ty));
-                expect_last_error("simulated:0: could not be opened: ");
-            } else {
-                OK(neg_on(context, TANDEM_ANY_DEVICE, tx, ty));
-            }
-        }
-        OK(tandem_device_describe(context, simulated, &info));
-    }
-}
-
-/* The chosen device stays the same, because its plugin rejects an option. */
-TEST(test_rejected_options_are_reported_every_time)
-{
-    static const char *const options[] = {"max_isa", "x", NULL};
-    struct tandem_context *context = context_with(options);
-    float x[4] = {1, -2, 3, -4}, y[4];
-    struct tandem_tensor *tx = vector_wrap(context, x, 4);
-    struct tandem_tensor *ty = vector_wrap(context, y, 4);
-
-    for (int i = 0; i < 3; i++) {
-        FAILS(TANDEM_INVALID_ARGUMENT,
-              tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-        expect_last_error("cpu:0: could not be opened: open: max_isa \"x\"");
-        FAILS(TANDEM_INVALID_ARGUMENT, neg_on(context, 0, tx, ty));
-        expect_last_error("max_isa \"x\"");
-    }
 }
 
 TEST_MAIN(host_tests_run("loader", NULL, NULL))

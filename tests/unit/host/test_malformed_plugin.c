@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plugins with misbehaving devices, directories with very many plugins, and
- * setuid programs: everything else loads and works.
+ * Plugins with misbehaving devices, and setuid programs: everything else loads
+ * and works.
  */
 #include <config.h>
 
@@ -19,27 +19,11 @@
 
 static const char *self;
 
-static void directory_new(const char *name)
-{
-    directory_remove(scratch_path("%s", name));
-    directory_make(scratch_path("%s", name));
-}
-
-/* Creates a context with the CPU plugin, the simulated GPU and a bad plugin. */
+/* Creates a context whose simulated device misbehaves. */
 static struct tandem_context *context_with_bad(const char *script)
 {
-    char path[4096];
-    const struct tandem_context_options options = {.plugin_path = path};
-
-    snprintf(path, sizeof path, "%s", scratch_path("bad"));
     setenv("TANDEM_TEST_PLUGIN", script, 1);
-    directory_new("bad");
-    file_copy(scratch_path("bad/tandem-example.so"),
-              build_path("tandem-scripted.so"));
-    file_copy(scratch_path("bad/tandem-cpu.so"), build_path("tandem-cpu.so"));
-    file_copy(scratch_path("bad/tandem-simulated.so"),
-              build_path("tandem-simulated.so"));
-    return context_new(&options);
+    return context_new(NULL);
 }
 
 /* Runs one operator on the misbehaving device. */
@@ -51,7 +35,7 @@ static enum tandem_status bad_device_run(struct tandem_context *context,
     struct tandem_tensor *tx = vector_wrap(context, x, 1);
     struct tandem_tensor *ty = vector_wrap(context, y, 1);
     enum tandem_status status = tandem_run_on(
-        context, device_named(context, "example"), &op, &tx, 1, &ty, 1);
+        context, device_named(context, "simulated"), &op, &tx, 1, &ty, 1);
 
     if (status == TANDEM_OK)
         status = tandem_tensor_sync(ty, 1000000);
@@ -70,7 +54,7 @@ LOOP_TEST(test_too_many_devices, 2)
     ck_assert_uint_le(count, TANDEM_MAX_DEVICES);
     expect_warnings(1, "4294967295");
     ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    ck_assert_int_eq(tandem_device_find(context, "example", &device),
+    ck_assert_int_eq(tandem_device_find(context, "simulated", &device),
                      _i == 0 ? TANDEM_OK : TANDEM_NO_DEVICE);
     context_works(context);
 }
@@ -81,7 +65,7 @@ TEST(test_garbage_from_describe)
     struct tandem_context *context = context_with_bad("garbage");
     struct tandem_device_info info = {.struct_size = sizeof info};
     struct tandem_profile *profile;
-    const uint32_t bad = device_named(context, "example");
+    const uint32_t bad = device_named(context, "simulated");
     char expected[128];
 
     OK(tandem_device_describe(context, bad, &info));
@@ -98,9 +82,19 @@ TEST(test_garbage_from_describe)
     ck_assert_uint_eq(strlen(info.pci_address), sizeof info.pci_address - 1);
     ck_assert_uint_eq(strlen(info.extensions), sizeof info.extensions - 1);
     ck_assert_uint_eq(strlen(info.quirks), sizeof info.quirks - 1);
-    profile = profile_new(context, "example");
+    profile = profile_new(context, "simulated");
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
     OK(tandem_profile_save(profile, NULL, NULL, 0));
+    context_works(context);
+}
+
+TEST(test_a_backend_whose_count_fails)
+{
+    struct tandem_context *context = context_with_bad("count=7");
+    uint32_t device;
+
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
+    ck_assert_ptr_nonnull(tandem_context_load_error(context, 0));
     context_works(context);
 }
 
@@ -109,41 +103,80 @@ TEST(test_errors_without_a_text)
     struct tandem_context *context = context_with_bad("noerror");
     uint32_t device;
 
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "example", &device));
+    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
     expect_warnings(1, "gave no reason");
     context_works(context);
 }
 
 static const struct {
-    const char *script;
+    const char *backends, *script;
     enum tandem_status status;
     /* Until the device is excluded; MAX_OOM_OPEN_FAILURES of device.c. */
     int attempts;
 } openings[] = {
-    {"open=3", TANDEM_NO_DEVICE, 1},     {"open=7", TANDEM_FAILED, 1},
-    {"open=4", TANDEM_OUT_OF_MEMORY, 8}, {"open=99", TANDEM_FAILED, 1},
-    {"open=-1", TANDEM_FAILED, 1},       {"opennull", TANDEM_FAILED, 1},
-    {"stream=7", TANDEM_FAILED, 1},      {"stream=77", TANDEM_FAILED, 1},
-    {"open=1", TANDEM_INVALID_ARGUMENT, 1},
+    {"cpu,simulated", "open=3", TANDEM_NO_DEVICE, 1},
+    {"cpu,simulated", "open=7", TANDEM_FAILED, 1},
+    {"cpu,simulated", "open=4", TANDEM_OUT_OF_MEMORY, 8},
+    {"cpu,simulated", "open=99", TANDEM_FAILED, 1},
+    {"cpu,simulated", "open=-1", TANDEM_FAILED, 1},
+    {"cpu,simulated", "opennull", TANDEM_FAILED, 1},
+    {"cpu,simulated", "stream=7", TANDEM_FAILED, 1},
+    {"cpu,simulated", "stream=77", TANDEM_FAILED, 1},
+    {"cpu,simulated", "open=1", TANDEM_INVALID_ARGUMENT, 1},
+    {"simulated", "open=7", TANDEM_FAILED, 1},
+    {"simulated", "open=1", TANDEM_INVALID_ARGUMENT, 1},
 };
 
 /*
  * After a failed open there is nothing to close, whatever pointer it returned.
  * After TANDEM_OUT_OF_MEMORY, the open is retried a few times. Later calls
- * return the same error.
+ * return the same error; another device is used if there is one.
  */
 LOOP_TEST(test_devices_that_do_not_open, CASES_IN(openings))
 {
-    struct tandem_context *context = context_with_bad(openings[_i].script);
+    const bool has_cpu = strcmp(openings[_i].backends, "simulated") != 0;
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_context *context;
+    struct tandem_tensor *tx, *ty;
     float x = 1, y = 0;
+    uint32_t simulated;
 
+    setenv("TANDEM_BACKENDS", openings[_i].backends, 1);
+    context = context_with_bad(openings[_i].script);
+    simulated = device_named(context, "simulated");
+    tx = vector_wrap(context, &x, 1);
+    ty = vector_wrap(context, &y, 1);
     for (int i = 0; i < openings[_i].attempts + 2; i++) {
         FAILS(openings[_i].status, bad_device_run(context, &x, &y));
-        expect_last_error("example:0: ");
+        expect_last_error("simulated:0: ");
+        FAILS(openings[_i].status, tandem_tensor_prefetch(tx, simulated));
+        if (has_cpu)
+            continue;
+        FAILS(openings[_i].status,
+              tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+        expect_last_error("simulated:0: could not be opened: ");
     }
+    OK(tandem_device_describe(context, simulated, &info));
     /* A program that passes invalid options must see the error. */
     expect_warnings(openings[_i].status != TANDEM_INVALID_ARGUMENT, "not used");
-    context_works(context);
+    if (has_cpu)
+        context_works(context);
+}
+
+/* The chosen device stays the same, because its plugin rejects an option. */
+TEST(test_rejected_options_are_reported_every_time)
+{
+    static const char *const options[] = {"max_isa", "x", NULL};
+    struct tandem_context *context = context_with(options);
+    float x = 1, y = 0;
+    struct tandem_tensor *tx = vector_wrap(context, &x, 1);
+    struct tandem_tensor *ty = vector_wrap(context, &y, 1);
+
+    for (int i = 0; i < 3; i++) {
+        FAILS(TANDEM_INVALID_ARGUMENT,
+              tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+        expect_last_error("cpu:0: could not be opened: open: max_isa \"x\"");
+    }
 }
 
 TEST(test_undefined_statuses)
@@ -179,113 +212,14 @@ TEST(test_waits_that_never_return)
 
     stuck.context = context_with_bad("deaf");
     context_works(stuck.context);
-    device_named(stuck.context, "example");
+    device_named(stuck.context, "simulated");
     ck_assert_int_eq(pthread_create(&thread, NULL, stuck_run, &stuck), 0);
-    while (log_count(TANDEM_LOG_WARNING, "waits for ever") == 0)
+    while (counters_read(0).waits == 0)
         usleep(1000);
     for (int i = 0; i < 100; i++)
         context_works(stuck.context);
     pthread_detach(thread);
     contexts_leave();
-}
-
-/* ---- directories ---- */
-
-/* All plugins are examined in order, and invalid ones do not hide others. */
-TEST(test_many_plugins_in_a_directory)
-{
-    char path[4096];
-    const struct tandem_context_options options = {.plugin_path = path};
-    struct tandem_context *context;
-    uint32_t problems = 0;
-
-    snprintf(path, sizeof path, "%s", scratch_path("many"));
-    directory_new("many");
-    for (int i = 0; i < 200; i++)
-        file_write(scratch_path("many/tandem-%03d.so", i), "no plugin");
-    file_copy(scratch_path("many/tandem-simulated.so"),
-              build_path("tandem-simulated.so"));
-    file_copy(scratch_path("many/tandem-cpu.so"), build_path("tandem-cpu.so"));
-    context = context_new(&options);
-    while (problems < 200) {
-        const char *problem = tandem_context_load_error(context, problems);
-        char name[32];
-
-        snprintf(name, sizeof name, "tandem-%03u.so", problems++);
-        ck_assert_msg(problem != NULL && strstr(problem, name) != NULL,
-                      "%s is not about %s", problem, name);
-    }
-    ck_assert_ptr_null(tandem_context_load_error(context, problems));
-    ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    device_named(context, "simulated");
-    context_works(context);
-}
-
-/*
- * A directory listed twice, under two names, and a plugin in two directories:
- * each plugin is loaded once.
- */
-TEST(test_duplicate_plugins)
-{
-    char path[8192];
-    const struct tandem_context_options options = {.plugin_path = path};
-    struct tandem_context *context;
-    uint32_t count = 0;
-
-    directory_new("twice");
-    file_copy(scratch_path("twice/tandem-simulated.so"),
-              build_path("tandem-simulated.so"));
-    file_copy(scratch_path("twice/tandem-cpu.so"), build_path("tandem-cpu.so"));
-    file_copy(scratch_path("twice/tandem-aaa.so"), build_path("tandem-cpu.so"));
-    ck_assert_int_eq(link(scratch_path("twice/tandem-simulated.so"),
-                          scratch_path("twice/tandem-zzz.so")),
-                     0);
-    ck_assert_int_eq(symlink("twice", scratch_path("alias")), 0);
-    snprintf(path, sizeof path, "%s:%s:%s/../twice", scratch_path("twice"),
-             scratch_path("alias"), scratch_path("plugins"));
-    context = context_new(&options);
-    OK(tandem_device_count(context, &count));
-    ck_assert_uint_eq(count, 2);
-    ck_assert_uint_eq(device_named(context, "cpu"), 0);
-    ck_assert_ptr_null(tandem_context_load_error(context, 0));
-    context_works(context);
-    tandem_context_destroy(context);
-    ck_assert_int_eq(unlink(scratch_path("alias")), 0);
-}
-
-TEST(test_untrusted_directories)
-{
-    struct tandem_context *context;
-    char path[8192];
-    const struct tandem_context_options both = {.plugin_path = path};
-    uint32_t device;
-
-    directory_new("open");
-    directory_new("open/in");
-    file_copy(scratch_path("open/in/tandem-simulated.so"),
-              build_path("tandem-simulated.so"));
-    file_copy(scratch_path("open/in/tandem-cpu.so"),
-              build_path("tandem-cpu.so"));
-    directory_new("good");
-    file_copy(scratch_path("good/tandem-cpu.so"), build_path("tandem-cpu.so"));
-    snprintf(path, sizeof path, "%s:%s", scratch_path("open/in"),
-             scratch_path("good"));
-    context = context_new(&both);
-    device_named(context, "simulated");
-    tandem_context_destroy(context);
-    ck_assert_int_eq(chmod(scratch_path("open"), 0777), 0);
-    context = context_new(&both);
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
-    expect_warnings(1, "/open can be written by others");
-    context_works(context);
-    tandem_context_destroy(context);
-    ck_assert_int_eq(chmod(scratch_path("open"), 0700), 0);
-    if (geteuid() != 0)
-        return;
-    ck_assert_int_eq(chown(scratch_path("open/in"), STRANGER, STRANGER), 0);
-    context = context_new(&both);
-    FAILS(TANDEM_NO_DEVICE, tandem_device_find(context, "simulated", &device));
-    expect_warnings(1, "/open/in belongs to another user");
 }
 
 /* ---- secure execution ---- */

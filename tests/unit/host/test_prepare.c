@@ -25,7 +25,7 @@ static struct fixture fixture_make(const char *ready)
         .op = {.struct_size = sizeof f.op, .id = TANDEM_OP_TANH},
         .options = {.struct_size = sizeof f.options, .alpha = 1}};
 
-    setenv("TANDEM_SIM_READY", ready, 1);
+    setenv("TANDEM_TEST_PLUGIN", ready, 1);
     f.context = context_new(NULL);
     f.simulated = device_named(f.context, "simulated");
     f.options.device = f.simulated;
@@ -53,7 +53,7 @@ static enum tandem_status prepare_matmul(struct fixture *f, uint32_t device)
 TEST(test_prepare_starts_to_compile)
 {
     struct sim_counters before = counters_read(0), after;
-    struct fixture f = fixture_make("never");
+    struct fixture f = fixture_make("ready=never");
 
     ck_assert_int_eq(prepare_op(&f, f.simulated, 1), TANDEM_NOT_READY);
     ck_assert_int_eq(prepare_matmul(&f, f.simulated), TANDEM_NOT_READY);
@@ -65,7 +65,7 @@ TEST(test_prepare_starts_to_compile)
 
 TEST(test_prepare_succeeds_when_the_code_is_compiled)
 {
-    struct fixture f = fixture_make("3");
+    struct fixture f = fixture_make("ready=3");
     int questions = 0;
 
     while (prepare_op(&f, f.simulated, 1) == TANDEM_NOT_READY)
@@ -79,7 +79,7 @@ TEST(test_prepare_succeeds_when_the_code_is_compiled)
 
 TEST(test_prepare_checks_its_arguments)
 {
-    struct fixture f = fixture_make("3");
+    struct fixture f = fixture_make("ready=3");
 
     BAD(prepare_op(&f, TANDEM_ANY_DEVICE, 1));
     BAD(prepare_matmul(&f, TANDEM_ANY_DEVICE));

@@ -81,7 +81,7 @@ TEST(test_another_driver)
              "costs are used, so only large operators run on it; run cl-probe "
              "--calibrate",
              script_path("simulated"));
-    setenv("TANDEM_SIM_DRIVER", "2", 1);
+    setenv("TANDEM_TEST_PLUGIN", "driver=2", 1);
     log_forget();
     context = context_new(NULL);
     ck_assert_uint_eq(calibrated(context, device_named(context, "simulated")),

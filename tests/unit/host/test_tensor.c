@@ -151,7 +151,7 @@ TEST(test_prefetch_between_devices)
     uint32_t other;
 
     tandem_context_destroy(context);
-    setenv("TANDEM_SIM_DEVICES", "2", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=2", 1);
     context_setup();
     other = device_named(context, "simulated:1");
     ty = vector_new(context, N);

@@ -276,7 +276,7 @@ TEST(test_devices_without_a_profile_are_named_once)
     struct tandem_context *context;
 
     setenv("TANDEM_BACKENDS", "cpu,simulated", 1);
-    setenv("TANDEM_SIM_DEVICES", "3", 1);
+    setenv("TANDEM_TEST_PLUGIN", "devices=3", 1);
     context_works(context_new(NULL));
     for (char name[] = "simulated:0"; name[10] < '3'; name[10]++)
         expect_warnings(1, name);
