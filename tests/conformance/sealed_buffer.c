@@ -81,6 +81,7 @@ static void sealed_read(struct suite *suite, struct vector *sealed,
 static void case_sealed(struct suite *suite)
 {
     struct vector *sealed, *c, *d;
+    struct tandem_gemm probe;
     void *memory = NULL;
 
     if (!HAS_FUNCTION(buffer_seal))
@@ -90,6 +91,11 @@ static void case_sealed(struct suite *suite)
     d = vector_new(suite, NULL, NULL, 16, 0.0f, 0.0f);
     if (sealed == NULL || c == NULL || d == NULL)
         return;
+    probe = gemm_of(d, d, c);
+    if (suite->api.gemm(suite->stream, &probe) == TANDEM_UNSUPPORTED) {
+        case_skip(suite, "the device does not support the GEMM");
+        return;
+    }
     if (suite->api.map != NULL &&
         suite->api.map(suite->stream, sealed->buffer, 0, 64, TANDEM_MAP_READ,
                        SUITE_TIMEOUT_NS, &memory) == TANDEM_OK) {

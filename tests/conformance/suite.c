@@ -289,6 +289,7 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
     const char *keys[SUITE_MAX_OPTIONS + 2];
     const char *values[SUITE_MAX_OPTIONS + 2];
     uint32_t count = 0;
+    enum tandem_status status;
     struct tandem_open_options open = {.struct_size = sizeof(open),
                                        .keys = keys,
                                        .values = values,
@@ -307,7 +308,10 @@ enum tandem_status suite_open(struct suite *suite, const char *key,
         values[count++] = value;
     }
     open.count = count;
-    return suite->api.open(options->device, &open, out_device);
+    status = suite->api.open(options->device, &open, out_device);
+    if (status != TANDEM_OK)
+        *out_device = NULL;
+    return status;
 }
 
 bool suite_has_capability(const struct suite *suite, uint32_t cap)

@@ -92,7 +92,12 @@ const struct tandem_backend *inner_backend(void)
 
 enum tandem_status inner_failed(enum tandem_status status)
 {
-    return last_error_set(status, "%s: %s", inner_name, inner->last_error());
+    const char *message = inner->last_error();
+
+    /* The example plugin shares this plugin's message. */
+    return message == last_error_get()
+               ? status
+               : last_error_set(status, "%s: %s", inner_name, message);
 }
 
 enum tandem_status inner_describe(uint32_t index,

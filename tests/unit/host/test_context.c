@@ -150,35 +150,9 @@ TEST(test_a_short_info_is_not_overrun)
         ck_assert_int_eq(((unsigned char *)&info)[i], 0x5a);
 }
 
-TEST(test_missing_devices)
+TEST(test_the_environment_or_the_option_forces_a_device)
 {
-    static const char *const names[] = {"",
-                                        "none",
-                                        "cpu:1",
-                                        "simulated:1",
-                                        "simulated:",
-                                        "simulated:x",
-                                        ":0",
-                                        "simulated:-1",
-                                        "simulated:0x",
-                                        "simulated:4294967296"};
-    struct tandem_context *context = context_new(NULL);
-    uint32_t device;
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        enum tandem_status status;
-
-        device = 7;
-        status = tandem_device_find(context, names[i], &device);
-        ck_assert_msg(status == TANDEM_NO_DEVICE ||
-                          status == TANDEM_INVALID_ARGUMENT,
-                      "\"%s\": %s", names[i], tandem_status_name(status));
-        ck_assert_str_ne(tandem_last_error(), "");
-    }
-}
-
-TEST(test_the_environment_forces_a_device)
-{
+    const struct tandem_context_options options = {.device = "simulated"};
     struct tandem_context *context;
 
     setenv("TANDEM_TEST_PLUGIN", "devices=2", 1);
@@ -186,18 +160,8 @@ TEST(test_the_environment_forces_a_device)
     context = context_new(NULL);
     ck_assert_uint_eq(relu_device(context),
                       device_named(context, "simulated:1"));
-    tandem_context_destroy(context);
     setenv("TANDEM_DEVICE", "cpu", 1);
-    context = context_new(NULL);
-    ck_assert_uint_eq(relu_device(context), 0);
-}
-
-TEST(test_the_option_forces_a_device)
-{
-    const struct tandem_context_options options = {.device = "simulated"};
-    struct tandem_context *context;
-
-    setenv("TANDEM_DEVICE", "cpu", 1);
+    ck_assert_uint_eq(relu_device(context_new(NULL)), 0);
     context = context_new(&options);
     ck_assert_uint_eq(relu_device(context), device_named(context, "simulated"));
 }
@@ -206,42 +170,45 @@ TEST(test_the_option_forces_a_device)
  * An invalid device name, or one of a plugin that is not loaded, is an error
  * when the context is created. The message lists the available ones.
  */
-TEST(test_invalid_device_names)
+static const struct {
+    const char *name, *message;
+} invalid_names[] = {
+    {"", "\"\" is not a device name"},
+    {"frobnicate:1", "there is no device \"frobnicate:1\": no plugin"},
+    {"cp", "there is no device \"cp\": no plugin"},
+    {"cpu:", "\"cpu:\" is not a device name"},
+    {"cpu:x", "\"cpu:x\" is not a device name"},
+    {"cpu:-1", "\"cpu:-1\" is not a device name"},
+    {"cpu:1 ", "\"cpu:1 \" is not a device name"},
+    {"cpu:99999999999999999999", "is not a device name"},
+    {":0", "\":0\" is not a device name"},
+};
+
+LOOP_TEST(test_invalid_device_names, CASES_IN(invalid_names))
 {
-    static const struct {
-        const char *name, *message;
-    } cases[] = {
-        {"frobnicate", "there is no device \"frobnicate\": no plugin"},
-        {"frobnicate:1", "there is no device \"frobnicate:1\": no plugin"},
-        {"cp", "there is no device \"cp\": no plugin"},
-        {"cpu:", "\"cpu:\" is not a device name"},
-        {"cpu:x", "\"cpu:x\" is not a device name"},
-        {"cpu:-1", "\"cpu:-1\" is not a device name"},
-        {"cpu:1 ", "\"cpu:1 \" is not a device name"},
-        {"cpu:99999999999999999999", "is not a device name"},
-        {":0", "\":0\" is not a device name"},
-    };
-    struct tandem_context *context;
+    const char *name = invalid_names[_i].name;
     struct tandem_context_options options = {
         .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
+    struct tandem_context *context;
+    uint32_t device;
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        setenv("TANDEM_DEVICE", cases[i].name, 1);
-        options.device = NULL;
+    FAILS(TANDEM_NO_DEVICE,
+          tandem_device_find(context_new(NULL), name, &device));
+    if (name[0] != '\0') {
+        setenv("TANDEM_DEVICE", name, 1);
         FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
         ck_assert_ptr_null(context);
-        expect_last_error("TANDEM_DEVICE");
         expect_last_error("; unset TANDEM_DEVICE to let Tandem choose");
-        expect_last_error(cases[i].message);
+        expect_last_error(invalid_names[_i].message);
         expect_last_error("loaded: cpu, simulated");
-        setenv("TANDEM_DEVICE", "cpu", 1);
-        options.device = cases[i].name;
-        FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
-        expect_last_error("the option device");
-        expect_last_error(cases[i].message);
     }
+    setenv("TANDEM_DEVICE", "cpu", 1);
+    options.device = name;
+    FAILS(TANDEM_NO_DEVICE, tandem_context_create(&options, &context));
+    expect_last_error("the option device");
+    expect_last_error(invalid_names[_i].message);
     /* The option has priority. */
-    setenv("TANDEM_DEVICE", "frobnicate", 1);
+    setenv("TANDEM_DEVICE", name, 1);
     options.device = "cpu";
     OK(tandem_context_create(&options, &context));
     tandem_context_destroy(context);
@@ -255,6 +222,7 @@ TEST(test_forcing_a_missing_device)
 {
     float x = 1, y = 2;
     struct tandem_context *context;
+    uint32_t device;
     struct tandem_tensor *tx, *ty;
 
     setenv("TANDEM_TEST_PLUGIN", "devices=2", 1);
@@ -269,6 +237,10 @@ TEST(test_forcing_a_missing_device)
             "has simulated:0, simulated:1");
         ck_assert_float_eq(y, 2);
     }
+    FAILS(TANDEM_NO_DEVICE,
+          tandem_device_find(context, "simulated:2", &device));
+    FAILS(TANDEM_NO_DEVICE,
+          tandem_device_find(context, "simulated:4294967296", &device));
     /* Until another device is forced. */
     OK(tandem_context_force_device(context, TANDEM_ANY_DEVICE));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
@@ -279,7 +251,6 @@ TEST(test_forcing_a_missing_device)
 TEST(test_cache_directory_that_cannot_be_made)
 {
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
-    log_forget();
     context_new(NULL);
     expect_warnings(1, "are not cached in /proc/nowhere/tandem: it cannot be "
                        "made");
@@ -315,48 +286,26 @@ TEST(test_force_device)
     BAD(tandem_context_force_device(context, 15));
 }
 
-TEST(test_nothing_is_calibrated_without_a_profile)
+/* The log has the warnings unless TANDEM_LOG excludes them. */
+TEST(test_log_levels)
 {
-    struct tandem_context *context = context_new(NULL);
-    uint32_t calibrated = 5;
-
-    OK(tandem_device_is_calibrated(context, 0, &calibrated));
-    ck_assert_uint_eq(calibrated, 0);
-    OK(tandem_device_is_calibrated(context, device_named(context, "simulated"),
-                                   &calibrated));
-    ck_assert_uint_eq(calibrated, 0);
-}
-
-/* Checks which messages the log contains if TANDEM_LOG is set to text. */
-static void log_levels(const char *text, bool warnings)
-{
-    struct tandem_context *context;
-    uint32_t before = log_count(TANDEM_LOG_WARNING, NULL);
-    const struct tandem_context_options options = {.plugin_path =
-                                                       scratch_path("noise")};
+    static const char *const levels[] = {NULL,       "warning", "info", "debug",
+                                         "nonsense", "error",   "none"};
+    struct tandem_context_options options = {.log = NULL};
 
     directory_make(scratch_path("noise"));
     file_copy(scratch_path("noise/tandem-cpu.so"), build_path("tandem-cpu.so"));
     file_write(scratch_path("noise/tandem-bad.so"), "bad");
-    if (text)
-        setenv("TANDEM_LOG", text, 1);
-    context = context_new(&options);
-    relu_device(context);
-    tandem_context_destroy(context);
-    ck_assert_msg((log_count(TANDEM_LOG_WARNING, NULL) > before) == warnings,
-                  "TANDEM_LOG=%s", text ? text : "(unset)");
+    for (int i = 0; i < CASES_IN(levels); i++) {
+        if (levels[i])
+            setenv("TANDEM_LOG", levels[i], 1);
+        log_forget();
+        options.plugin_path = scratch_path("noise");
+        relu_device(context_new(&options));
+        ck_assert_msg((log_count(TANDEM_LOG_WARNING, NULL) > 0) == (i < 5),
+                      "TANDEM_LOG=%s", levels[i] ? levels[i] : "(unset)");
+    }
     directory_remove(scratch_path("noise"));
-}
-
-TEST(test_log_levels)
-{
-    log_levels(NULL, true);
-    log_levels("warning", true);
-    log_levels("info", true);
-    log_levels("debug", true);
-    log_levels("nonsense", true);
-    log_levels("error", false);
-    log_levels("none", false);
 }
 
 /*
@@ -438,70 +387,58 @@ TEST(test_options_may_be_absent_or_short)
 
 /* ---- duplicates ---- */
 
+/* Creates a context with three GPUs; the CPU is expensive. */
+static struct tandem_context *context_with_gpus(const char *plugin,
+                                                const double *costs)
+{
+    struct script script = script_free();
+
+    setenv("TANDEM_TEST_PLUGIN", plugin, 1);
+    script_all(&script, 1e6, 0);
+    script_save("cpu", &script);
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "simulated:%d", i);
+        script_all(&script, costs[i], 0);
+        script_save(name, &script);
+    }
+    return context_new(NULL);
+}
+
 /* If two platforms list the same GPU, the first one is used. */
 TEST(test_a_duplicate_is_not_selected)
 {
-    struct script cpu = script_free(), gpu = script_free();
-    struct tandem_explanation e;
-    struct tandem_context *context;
-    struct tandem_tensor *x, *y;
-    float data[64], out[64];
+    static const double costs[] = {1e5, 0, 1e5};
+    struct tandem_context *context =
+        context_with_gpus("devices=3,duplicates=1:0", costs);
+    float data = 4, out = 0;
+    struct tandem_tensor *x = vector_wrap(context, &data, 1);
+    struct tandem_tensor *y = vector_wrap(context, &out, 1);
 
-    setenv("TANDEM_TEST_PLUGIN", "devices=3,duplicates=1:0", 1);
-    script_all(&cpu, 1e6, 0);
-    script_all(&gpu, 1e5, 0);
-    script_save("cpu", &cpu);
-    script_save("simulated:0", &gpu);
-    script_save("simulated:2", &gpu);
-    gpu = script_free();
-    script_save("simulated:1", &gpu); /* It would be selected. */
-    context = context_new(NULL);
-    count_up(data, 64);
-    x = vector_wrap(context, data, 64);
-    y = vector_wrap(context, out, 64);
-    for (int i = 0; i < 10; i++) {
-        OK(tandem_unary(context, TANDEM_OP_NEG, x, y));
-        e = last_explanation(context);
-        ck_assert_uint_eq(e.chosen, device_named(context, "simulated:0"));
-        ck_assert_uint_eq(e.candidate_count, 3);
-    }
-    OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < 10; i++)
+        ck_assert_uint_eq(relu_device(context),
+                          device_named(context, "simulated:0"));
+    ck_assert_uint_eq(last_explanation(context).candidate_count, 3);
     ck_assert_uint_eq(counters_read(1).opens, 0);
     /* A caller who names the duplicate gets it. */
     unary_on(context, device_named(context, "simulated:1"), TANDEM_OP_NEG, x,
              y);
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(out[3], -4);
+    ck_assert_float_eq(out, -4);
     ck_assert_uint_eq(counters_read(1).opens, 1);
 }
 
 TEST(test_a_duplicate_is_used_if_the_first_does_not_open)
 {
-    struct script cpu = script_free(), gpu = script_free();
-    struct tandem_context *context;
-    struct tandem_tensor *x, *y;
-    float data[64], out[64];
+    static const double costs[] = {0, 0, 0};
+    struct tandem_context *context =
+        context_with_gpus("devices=3,duplicates=1:0+2:0,open=7:0", costs);
 
-    setenv("TANDEM_TEST_PLUGIN", "devices=3,duplicates=1:0+2:0,open=7:0", 1);
-    script_all(&cpu, 1e6, 0);
-    script_save("cpu", &cpu);
-    for (int i = 0; i < 3; i++) {
-        char name[16];
-
-        snprintf(name, sizeof name, "simulated:%d", i);
-        script_save(name, &gpu);
-    }
-    context = context_new(NULL);
-    count_up(data, 64);
-    x = vector_wrap(context, data, 64);
-    y = vector_wrap(context, out, 64);
-    for (int i = 0; i < 3; i++) {
-        OK(tandem_unary(context, TANDEM_OP_NEG, x, y));
-        OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
-        ck_assert_float_eq(out[3], -4);
-    }
-    ck_assert_uint_eq(last_device(context),
-                      device_named(context, "simulated:1"));
+    relu_device(context);
+    for (int i = 0; i < 3; i++)
+        ck_assert_uint_eq(relu_device(context),
+                          device_named(context, "simulated:1"));
     ck_assert_uint_eq(counters_read(2).opens, 0);
 }
 

@@ -214,141 +214,59 @@ TEST(test_questions_about_products_run_nothing)
 #define K 7
 #define W 6
 
-static float activated(double value, uint32_t activation)
+/* Returns a matrix of the dtype with these values. */
+static struct tandem_tensor *matrix_cast(float *values, int64_t rows,
+                                         int64_t columns, uint32_t dtype)
 {
-    return activation == TANDEM_OP_RELU && value < 0 ? 0.0f : (float)value;
-}
+    const int64_t shape[2] = {rows, columns};
+    struct tandem_tensor *wide = matrix_wrap(context, values, rows, columns);
+    struct tandem_tensor *narrow = NULL;
 
-/* Each combination of transposes, bias and activation, on both devices. */
-LOOP_TEST(test_matmul, 16)
-{
-    const bool turn_a = _i & 1, turn_b = _i & 2, bias = _i & 4, on_sim = _i & 8;
-    const int64_t shape_a[2] = {M, K}, shape_b[2] = {K, W};
-    const int64_t strides_a[2] = {turn_a ? 1 : K, turn_a ? M : 1};
-    const int64_t strides_b[2] = {turn_b ? 1 : W, turn_b ? K : 1};
-    struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                            .alpha = 2,
-                                            .beta = 0.5,
-                                            .activation = TANDEM_OP_RELU,
-                                            .device = on_sim ? simulated : 0};
-    float a[M * K], b[K * W], c[M * W], row[W], before[M * W];
-    struct tandem_tensor *ta, *tb, *tc = matrix_wrap(context, c, M, W);
-
-    for (int i = 0; i < M * K; i++)
-        a[i] = (float)(i % 5) - 2;
-    for (int i = 0; i < K * W; i++)
-        b[i] = (float)(i % 7) - 3;
-    for (int i = 0; i < M * W; i++)
-        before[i] = c[i] = (float)i;
-    count_up(row, W);
-    OK(tandem_tensor_wrap(context, a, TANDEM_F32, 2, shape_a, strides_a, 0,
-                          &ta));
-    OK(tandem_tensor_wrap(context, b, TANDEM_F32, 2, shape_b, strides_b, 0,
-                          &tb));
-    if (bias)
-        options.bias = vector_wrap(context, row, W);
-    OK(tandem_matmul(context, &options, ta, tb, tc));
-    ck_assert_uint_eq(last_explanation(context).op, TANDEM_OP_GEMM);
-    ck_assert_uint_eq(last_explanation(context).chosen, options.device);
-    ck_assert_uint_eq(last_explanation(context).forced, 1);
-    OK(tandem_tensor_sync(tc, TANDEM_TIMEOUT_INFINITE));
-    for (int i = 0; i < M; i++) {
-        for (int j = 0; j < W; j++) {
-            double sum = 0;
-
-            for (int k = 0; k < K; k++)
-                sum += (double)a[i * strides_a[0] + k * strides_a[1]] *
-                       (double)b[k * strides_b[0] + j * strides_b[1]];
-            sum = 2 * sum + 0.5 * (double)before[i * W + j] +
-                  (bias ? (double)row[j] : 0);
-            ck_assert_float_eq(c[i * W + j],
-                               activated(sum, options.activation));
-        }
-    }
-}
-
-static float value_16(uint32_t dtype, uint16_t bits)
-{
-    return dtype == TANDEM_F16 ? f16_value(bits) : bf16_value(bits);
-}
-
-static uint16_t round_16(uint32_t dtype, float value)
-{
-    return dtype == TANDEM_F16 ? f16_round(value) : bf16_round(value);
+    OK(tandem_tensor_create(context, dtype, 2, shape, &narrow));
+    OK(tandem_unary(context, TANDEM_OP_CAST, wide, narrow));
+    return narrow;
 }
 
 /*
  * GEMMs of f16 and bf16 with a result of the same dtype or f32, on both
- * devices and on the selected one, with operands that are cast from f32.
+ * devices and on the selected one.
  */
-LOOP_TEST(test_matmul_of_16_bits, 16)
+LOOP_TEST(test_matmul_of_16_bits, 12)
 {
+    const uint32_t devices[] = {0, simulated, TANDEM_ANY_DEVICE};
     const uint32_t dtype = _i & 1 ? TANDEM_F16 : TANDEM_BF16;
-    const bool wide = _i & 2, on_sim = _i & 4;
-    const int64_t shape[3][2] = {{M, K}, {K, W}, {M, W}};
+    const uint32_t c_dtype = _i & 2 ? TANDEM_F32 : dtype;
     struct tandem_matmul_options options = {.struct_size = sizeof options,
                                             .alpha = 1001,
-                                            .device = _i & 8 ? TANDEM_ANY_DEVICE
-                                                      : on_sim ? simulated
-                                                               : 0};
-    float a[M * K], b[K * W], c[M * W], row[W];
-    uint16_t narrow_c[M * W], narrow_row[W];
-    struct tandem_tensor *wide_a = matrix_wrap(context, a, M, K);
-    struct tandem_tensor *wide_b = matrix_wrap(context, b, K, W);
-    struct tandem_tensor *ta, *tb, *tc;
+                                            .device = devices[_i / 4]};
+    float a[M * K], b[K * W], c[M * W] = {0}, column[M];
+    struct tandem_tensor *tc, *result = matrix_wrap(context, c, M, W);
 
     for (int i = 0; i < M * K; i++)
         a[i] = (float)(i % 5) - 2;
     for (int i = 0; i < K * W; i++)
         b[i] = (float)(i % 7) - 3;
-    for (int i = 0; i < W; i++) {
-        row[i] = (float)(i * i);
-        narrow_row[i] = round_16(dtype, row[i]);
-    }
-    OK(tandem_tensor_create(context, dtype, 2, shape[0], &ta));
-    OK(tandem_tensor_create(context, dtype, 2, shape[1], &tb));
-    OK(tandem_unary(context, TANDEM_OP_CAST, wide_a, ta));
-    OK(tandem_unary(context, TANDEM_OP_CAST, wide_b, tb));
-    OK(tandem_tensor_wrap(context, wide ? (void *)c : narrow_c,
-                          wide ? TANDEM_F32 : dtype, 2, shape[2], NULL, 0,
-                          &tc));
-    OK(tandem_tensor_wrap(context, wide ? (void *)row : narrow_row,
-                          wide ? TANDEM_F32 : dtype, 1, &shape[2][1], NULL, 0,
-                          &options.bias));
-    OK(tandem_matmul(context, &options, ta, tb, tc));
-    OK(tandem_tensor_sync(tc, TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < M; i++)
+        column[i] = (float)(i * i);
+    tc = matrix_cast(c, M, W, c_dtype);
+    options.bias = matrix_cast(column, M, 1, c_dtype);
+    OK(tandem_matmul(context, &options, matrix_cast(a, M, K, dtype),
+                     matrix_cast(b, K, W, dtype), tc));
+    OK(tandem_unary(context, TANDEM_OP_CAST, tc, result));
+    OK(tandem_tensor_sync(result, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < M; i++)
         for (int j = 0; j < W; j++) {
             float sum = 0;
 
             for (int k = 0; k < K; k++)
                 sum += a[i * K + k] * b[k * W + j];
-            sum = 1001 * sum + row[j];
-            if (wide)
-                ck_assert_float_eq(c[i * W + j], sum);
-            else
-                ck_assert_float_eq(value_16(dtype, narrow_c[i * W + j]),
-                                   value_16(dtype, round_16(dtype, sum)));
+            sum = 1001 * sum + column[i];
+            ck_assert_float_eq(c[i * W + j], c_dtype == TANDEM_F16
+                                                 ? f16_value(f16_round(sum))
+                                             : c_dtype == TANDEM_BF16
+                                                 ? bf16_value(bf16_round(sum))
+                                                 : sum);
         }
-}
-
-LOOP_TEST(test_matmul_batches, 2)
-{
-    const int64_t shape_a[3] = {3, 2, 2}, shape_b[3] = {1, 2, 2};
-    float a[12], b[4] = {1, 1, 0, 1}, c[12];
-    struct tandem_matmul_options options = {.struct_size = sizeof options,
-                                            .alpha = 1,
-                                            .device = _i ? simulated : 0};
-    struct tandem_tensor *ta, *tb, *tc;
-
-    count_up(a, 12);
-    OK(tandem_tensor_wrap(context, a, TANDEM_F32, 3, shape_a, NULL, 0, &ta));
-    OK(tandem_tensor_wrap(context, b, TANDEM_F32, 3, shape_b, NULL, 0, &tb));
-    OK(tandem_tensor_wrap(context, c, TANDEM_F32, 3, shape_a, NULL, 0, &tc));
-    OK(tandem_matmul(context, &options, ta, tb, tc));
-    OK(tandem_tensor_sync(tc, TANDEM_TIMEOUT_INFINITE));
-    for (int i = 0; i < 12; i++)
-        ck_assert_float_eq(c[i], i % 2 ? a[i - 1] + a[i] : a[i]);
 }
 
 TEST(test_reduce_reads_keepdims_off_the_rank)

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Failures: work that fails after its call returned, devices that are lost or
- * hang, forks, threads.
+ * hang, errors of other threads.
  */
 #include <config.h>
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "support.h"
 
@@ -183,224 +181,63 @@ TEST(test_a_poll_does_not_wait)
     ck_assert_float_eq(y[2], -3);
 }
 
-/* ---- fork ---- */
-
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED_ADDRESS true
-#else
-#define SANITIZED_ADDRESS false
-#endif
-
-/*
- * Runs the function in a child process and returns its result. An alarm ends
- * the child if it hangs.
- */
-static int run_in_child(int (*child)(void))
-{
-    pid_t id = fork();
-    int status = 0;
-
-    /* libcheck uses a lock, so the child makes no assertions. */
-    if (id == 0) {
-        alarm(20);
-        _exit(child());
-    }
-    ck_assert_int_ne(id, -1);
-    ck_assert_int_eq(waitpid(id, &status, 0), id);
-    ck_assert_msg(WIFEXITED(status), "the child ended by signal %d",
-                  WTERMSIG(status));
-    return WEXITSTATUS(status);
-}
-
-#define CHILD(condition)                                                       \
-    do {                                                                       \
-        if (!(condition))                                                      \
-            return __LINE__ % 250 + 1;                                         \
-    } while (0)
-
-/* Calls on inherited objects fail with a message, and a new context works. */
-static int child_with_used_context(void)
-{
-    struct tandem_context_options options = {
-        .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
-    struct tandem_context *own = NULL;
-    struct tandem_tensor *own_x, *own_y;
-    const int64_t shape = 1;
-    float in = -4, out = 0, more[N];
-    uint32_t count;
-
-    CHILD(tandem_unary(context, TANDEM_OP_NEG, tx, ty) == TANDEM_DEVICE_LOST);
-    CHILD(tandem_last_error()[0]);
-    CHILD(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE) ==
-          TANDEM_DEVICE_LOST);
-    CHILD(tandem_tensor_read(ty, more, sizeof more, TANDEM_TIMEOUT_INFINITE) ==
-          TANDEM_DEVICE_LOST);
-    CHILD(tandem_tensor_write(ty, more, sizeof more) == TANDEM_DEVICE_LOST);
-    CHILD(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE) ==
-          TANDEM_DEVICE_LOST);
-    CHILD(tandem_device_count(context, &count) == TANDEM_DEVICE_LOST);
-    CHILD(tandem_tensor_prefetch(tx, 0) == TANDEM_DEVICE_LOST);
-    CHILD(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &own_x) ==
-          TANDEM_DEVICE_LOST);
-    tandem_tensor_destroy(tx);
-    tandem_context_destroy(context);
-    CHILD(tandem_context_create(&options, &own) == TANDEM_OK);
-    CHILD(tandem_tensor_wrap(own, &in, TANDEM_F32, 1, &shape, NULL, 0,
-                             &own_x) == TANDEM_OK);
-    CHILD(tandem_tensor_wrap(own, &out, TANDEM_F32, 1, &shape, NULL, 0,
-                             &own_y) == TANDEM_OK);
-    CHILD(tandem_unary(own, TANDEM_OP_NEG, own_x, own_y) == TANDEM_OK);
-    CHILD(tandem_tensor_sync(own_y, TANDEM_TIMEOUT_INFINITE) == TANDEM_OK);
-    CHILD(out == 4);
-    tandem_context_destroy(own);
-    return 0;
-}
-
-TEST(test_a_child_with_inherited_objects)
-{
-    start(NULL);
-    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
-    ck_assert_int_eq(run_in_child(child_with_used_context), 0);
-    /* The parent is not affected. */
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(y[3], -4);
-    OK(tandem_unary(context, TANDEM_OP_ABS, ty, tx));
-    OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
-}
-
-static int child_with_unused_context(void)
-{
-    struct tandem_context_options options = {
-        .struct_size = sizeof options, .plugin_path = scratch_path("plugins")};
-    struct tandem_context *own = NULL;
-
-    CHILD(tandem_context_create(&options, &own) == TANDEM_OK);
-    tandem_context_destroy(own);
-    return 0;
-}
-
-TEST(test_a_fork_before_first_use)
-{
-    ck_assert_int_eq(run_in_child(child_with_unused_context), 0);
-}
-
-/*
- * A thread that runs operators while another one forks. The child must not
- * find a lock held. The thread makes no libcheck assertions, which are for one
- * thread only.
- */
-struct worker_thread {
-    int stop, failures;
-};
-
-static void *work_until(void *argument)
-{
-    struct worker_thread *worker_thread = argument;
-    const int64_t shape = N;
-    float in[N], out[N];
-
-    count_up(in, N);
-    while (!__atomic_load_n(&worker_thread->stop, __ATOMIC_ACQUIRE)) {
-        struct tandem_tensor *ti = NULL, *to = NULL;
-
-        worker_thread->failures +=
-            tandem_tensor_wrap(context, in, TANDEM_F32, 1, &shape, NULL, 0,
-                               &ti) != TANDEM_OK ||
-            tandem_tensor_wrap(context, out, TANDEM_F32, 1, &shape, NULL, 0,
-                               &to) != TANDEM_OK ||
-            tandem_unary(context, TANDEM_OP_NEG, ti, to) != TANDEM_OK ||
-            tandem_tensor_sync(to, TANDEM_TIMEOUT_INFINITE) != TANDEM_OK;
-        tandem_tensor_destroy(ti);
-        tandem_tensor_destroy(to);
-    }
-    return NULL;
-}
-
-/* The sanitizer's malloc may be locked in the child. */
-LOOP_TEST(test_forks_while_threads_work, !SANITIZED_ADDRESS)
-{
-    struct worker_thread worker_thread = {0};
-    pthread_t thread;
-
-    start(NULL);
-    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-    ck_assert_int_eq(pthread_create(&thread, NULL, work_until, &worker_thread),
-                     0);
-    for (int i = 0; i < 100; i++)
-        ck_assert_int_eq(run_in_child(child_with_used_context), 0);
-    __atomic_store_n(&worker_thread.stop, 1, __ATOMIC_RELEASE);
-    pthread_join(thread, NULL);
-    ck_assert_int_eq(worker_thread.failures, 0);
-}
-
 /* ---- threads ---- */
 
 #define THREADS 4
 #define ROUNDS 300
+#define SIDE 8
 
 struct worker {
-    uint32_t number;
+    float number;
     const char *failure; /* libcheck's assertions are for one thread only. */
 };
 
-#define MUST(call)                                                             \
-    do {                                                                       \
-        if ((call) != TANDEM_OK) {                                             \
-            worker->failure = #call;                                           \
-            return NULL;                                                       \
-        }                                                                      \
-    } while (0)
+/* Computes 2 b with a GEMM; the device varies. */
+static enum tandem_status matrix_double(uint32_t device, float *a, float *b,
+                                        float *c)
+{
+    static const int64_t shape[2] = {SIDE, SIDE};
+    const struct tandem_matmul_options options = {
+        .struct_size = sizeof options, .alpha = 1, .device = device};
+    struct tandem_tensor *tensors[3] = {NULL};
+    float *const data[3] = {a, b, c};
+    enum tandem_status status = TANDEM_OK;
 
-/* Runs operators on both devices in turn and checks the results exactly. */
+    for (int i = 0; i < 3 && status == TANDEM_OK; i++)
+        status = tandem_tensor_wrap(context, data[i], TANDEM_F32, 2, shape,
+                                    NULL, 0, &tensors[i]);
+    if (status == TANDEM_OK)
+        status = tandem_matmul(context, &options, tensors[0], tensors[1],
+                               tensors[2]);
+    if (status == TANDEM_OK)
+        status = tandem_tensor_sync(tensors[2], TANDEM_TIMEOUT_INFINITE);
+    for (int i = 0; i < 3; i++)
+        tandem_tensor_destroy(tensors[i]);
+    return status;
+}
+
 static void *worker_run(void *argument)
 {
     struct worker *worker = argument;
-    const int64_t n = 32 + worker->number, square[2] = {8, 8};
-    float in[64], out[64], a[64], b[64], c[64];
-    struct tandem_tensor *ti, *to, *ta, *tb, *tc;
-    const struct tandem_op neg = {.struct_size = sizeof neg,
-                                  .id = TANDEM_OP_NEG};
+    float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
 
-    for (int i = 0; i < 64; i++) {
-        a[i] = i % 9 == 0 ? 2 : 0; /* Twice the identity matrix. */
-        b[i] = (float)(i + (int)worker->number);
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        a[i] = i % (SIDE + 1) == 0 ? 2 : 0;
+        b[i] = (float)i + worker->number;
     }
-    count_up(in, n);
-    for (int round = 0; round < ROUNDS; round++) {
-        MUST(tandem_tensor_wrap(context, in, TANDEM_F32, 1, &n, NULL, 0, &ti));
-        MUST(tandem_tensor_create(context, TANDEM_F32, 1, &n, &to));
-        MUST(tandem_run_on(context, round % 2 ? simulated : 0, &neg, &ti, 1,
-                           &to, 1));
-        MUST(tandem_binary(context, TANDEM_OP_SUB, ti, to, to)); /* 2 x. */
-        MUST(tandem_run_on(context, round % 3 ? simulated : 0, &neg, &to, 1,
-                           &to, 1));
-        MUST(tandem_tensor_read(to, out, (uint64_t)n * 4,
-                                TANDEM_TIMEOUT_INFINITE));
-        for (int64_t i = 0; i < n; i++)
-            if (out[i] != -2 * in[i])
-                worker->failure = "a wrong element";
-        MUST(tandem_tensor_wrap(context, a, TANDEM_F32, 2, square, NULL, 0,
-                                &ta));
-        MUST(tandem_tensor_wrap(context, b, TANDEM_F32, 2, square, NULL, 0,
-                                &tb));
-        MUST(tandem_tensor_wrap(context, c, TANDEM_F32, 2, square, NULL, 0,
-                                &tc));
-        MUST(tandem_matmul(context, NULL, ta, tb, tc));
-        MUST(tandem_tensor_sync(tc, TANDEM_TIMEOUT_INFINITE));
-        for (int i = 0; i < 64; i++)
+    for (int round = 0; round < ROUNDS && !worker->failure; round++) {
+        const uint32_t devices[] = {0, simulated, TANDEM_ANY_DEVICE};
+
+        if (matrix_double(devices[round % 3], a, b, c) != TANDEM_OK)
+            worker->failure = "a status";
+        for (int i = 0; i < SIDE * SIDE; i++)
             if (c[i] != 2 * b[i])
                 worker->failure = "a wrong product";
-        tandem_tensor_destroy(ti);
-        tandem_tensor_destroy(to);
-        tandem_tensor_destroy(ta);
-        tandem_tensor_destroy(tb);
-        tandem_tensor_destroy(tc);
-        if (worker->failure)
-            break;
     }
     return NULL;
 }
 
+/* check-threads runs other operators. */
 TEST(test_threads_share_a_context)
 {
     struct worker workers[THREADS];
@@ -408,7 +245,7 @@ TEST(test_threads_share_a_context)
 
     start(NULL);
     for (uint32_t i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){i, NULL};
+        workers[i] = (struct worker){(float)i, NULL};
         ck_assert_int_eq(
             pthread_create(&threads[i], NULL, worker_run, &workers[i]), 0);
     }

@@ -109,7 +109,6 @@ TEST(test_options)
 
     BAD(tandem_context_create(&options, &made));
     options.open_keys = keys;
-    BAD(tandem_context_create(&options, &made));
     options.open_values = none;
     BAD(tandem_context_create(&options, &made));
     options.open_keys = none;
@@ -198,8 +197,7 @@ TEST(test_struct_sizes)
     struct tandem_device_info info = {.kind = 77};
     struct tandem_explanation e = {.op = 77};
     struct tandem_op op = operator(TANDEM_OP_NEG), none = op;
-    struct tandem_tensor *a = matrix_wrap(context, x, 3, 4);
-    struct tandem_tensor *b = matrix_wrap(context, x, 4, 3);
+    struct tandem_tensor *a = matrix_wrap(context, x, 3, 3);
     struct tandem_tensor *c = matrix_wrap(context, y, 3, 3);
 
     none.struct_size = 0;
@@ -208,10 +206,10 @@ TEST(test_struct_sizes)
     expect_last_error("sizeof(struct tandem_device_info)");
     BAD(tandem_explain_last(context, &e));
     expect_last_error("out.struct_size");
-    expect_last_error("sizeof(struct tandem_explanation)");
     BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, &e));
-    expect_last_error("out.struct_size");
-    BAD(tandem_explain_matmul(context, NULL, a, b, c, &e));
+    expect_last_error("sizeof(struct tandem_explanation)");
+    e.struct_size = 4;
+    BAD(tandem_explain_matmul(context, NULL, a, a, c, &e));
     expect_last_error("out.struct_size");
     ck_assert_uint_eq(info.kind, 77);
     ck_assert_uint_eq(e.op, 77);
@@ -219,10 +217,6 @@ TEST(test_struct_sizes)
     expect_last_error("op.struct_size");
     expect_last_error("sizeof(struct tandem_op)");
     BAD(tandem_run_on(context, simulated, &none, &tx, 1, &ty, 1));
-    expect_last_error("op.struct_size");
-    e.struct_size = sizeof e;
-    BAD(tandem_explain_op(context, &none, &tx, 1, &ty, 1, &e));
-    expect_last_error("op.struct_size");
 }
 
 TEST(test_tensors)
@@ -264,6 +258,11 @@ TEST(test_tensors)
     BAD(tandem_tensor_view(tx, 0, 1, minus, NULL, &made));
     BAD(tandem_tensor_view(tx, N, 1, one, NULL, &made));
     BAD(tandem_tensor_view(tx, INT64_MIN, 1, one, NULL, &made));
+    BAD(tandem_tensor_view(tx, INT64_MAX, 1, two, NULL, &made));
+    BAD(tandem_tensor_view(tx, -1, 1, one, NULL, &made));
+    BAD(tandem_tensor_view(tx, N - 1, 1, two, NULL, &made));
+    BAD(tandem_tensor_view(tx, 0, 1, two, minus, &made));
+    BAD(tandem_tensor_view(tx, 0, 1, two, large, &made));
     ck_assert_ptr_null(made);
     tandem_tensor_destroy(NULL);
     tandem_tensor_destroy(freed); /* Destroying a freed handle does nothing. */
@@ -337,10 +336,14 @@ TEST(test_operands)
     BAD(tandem_run_on(NULL, 0, &op, in, 2, out, 1));
 }
 
+/* argument_check.c, which test-argument-check tests, checks shapes, dtypes,
+ * attributes and aliasing. */
 TEST(test_operators)
 {
-    static const uint32_t none[] = {0, 99, 200, 255, 256, UINT32_MAX};
+    static const uint32_t none[] = {0, 99, TANDEM_OP_ID_END, UINT32_MAX};
+    static const int64_t five[1] = {5};
     struct tandem_op op;
+    struct tandem_tensor *small, *other_view;
 
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         op = operator(none[i]);
@@ -348,70 +351,34 @@ TEST(test_operators)
     }
     op = operator(TANDEM_OP_GEMM);
     BAD(tandem_run(context, &op, NULL, 0, NULL, 0));
-    op = operator(TANDEM_OP_CLIP); /* Without min and max. */
-    BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
-    expect_last_error("clip");
     op = operator(TANDEM_OP_SOFTMAX); /* Without an axis. */
     BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+    expect_last_error("softmax");
     op.int_count = 1; /* NULL */
     BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
-}
-
-/* Shapes and dtypes that do not match; the message names each. */
-TEST(test_shapes)
-{
-    static const int64_t five[1] = {5}, far[1] = {7}, twelve[1] = {12};
-    struct tandem_op op = operator(TANDEM_OP_SOFTMAX);
-    struct tandem_tensor *small, *integers, *scalar;
-
-    OK(tandem_tensor_wrap(context, y, TANDEM_F32, 1, five, NULL, 0, &small));
-    OK(tandem_tensor_wrap(context, y, TANDEM_I32, 1, twelve, NULL, 0,
-                          &integers));
-    OK(tandem_tensor_wrap(context, y, TANDEM_F32, 0, NULL, NULL, 0, &scalar));
+    OK(tandem_tensor_view(ty, 0, 1, five, NULL, &small));
     BAD(tandem_unary(context, TANDEM_OP_NEG, tx, small));
     expect_last_error("neg");
-    BAD(tandem_unary(context, TANDEM_OP_NEG, tx, integers));
-    BAD(tandem_binary(context, TANDEM_OP_ADD, tx, small, ty));
-    expect_last_error("add");
-    BAD(tandem_binary(context, TANDEM_OP_ADD, tx, integers, ty));
-    BAD(tandem_binary(context, TANDEM_OP_LESS, tx, tx, ty));
     BAD(tandem_unary(context, TANDEM_OP_ADD, tx, ty));
-    BAD(tandem_binary(context, TANDEM_OP_NEG, tx, tx, ty));
-    op.int_count = 1;
-    op.ints = far;
-    BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
-    expect_last_error("7");
-    BAD(tandem_reduce(context, TANDEM_OP_SUM, 2, tx, scalar));
-    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, tx, small));
-    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, NULL, scalar));
-    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, tx, NULL));
-    BAD(tandem_reduce(NULL, TANDEM_OP_SUM, 1, tx, scalar));
     BAD(tandem_unary(context, TANDEM_OP_NEG, NULL, ty));
     BAD(tandem_unary(context, TANDEM_OP_NEG, tx, NULL));
     BAD(tandem_unary(NULL, TANDEM_OP_NEG, tx, ty));
+    BAD(tandem_binary(context, TANDEM_OP_ADD, tx, small, ty));
+    expect_last_error("add");
+    BAD(tandem_binary(context, TANDEM_OP_NEG, tx, tx, ty));
     BAD(tandem_binary(NULL, TANDEM_OP_ADD, tx, tx, ty));
     BAD(tandem_binary(context, TANDEM_OP_ADD, tx, tx, NULL));
-}
-
-TEST(test_aliasing)
-{
-    static const int64_t six[1] = {6}, two_rows[2] = {2, 6};
-    static const int64_t repeat[2] = {0, 1};
-    struct tandem_tensor *low, *high, *same, *repeated, *pair;
-
-    OK(tandem_tensor_view(tx, 0, 1, six, NULL, &low));
-    OK(tandem_tensor_view(tx, 3, 1, six, NULL, &high));
-    OK(tandem_tensor_view(tx, 0, 2, two_rows, repeat, &repeated));
-    OK(tandem_tensor_view(tx, 0, 2, two_rows, NULL, &pair));
-    OK(tandem_tensor_view(tx, 0, 1, six, NULL, &same));
-    /* A partial overlap. */
-    BAD(tandem_unary(context, TANDEM_OP_NEG, low, high));
+    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, tx, small));
+    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, NULL, small));
+    BAD(tandem_reduce(context, TANDEM_OP_SUM, 1, tx, NULL));
+    BAD(tandem_reduce(NULL, TANDEM_OP_SUM, 1, tx, small));
+    OK(tandem_tensor_view(tx, 3, 1, five, NULL, &small));
+    OK(tandem_tensor_view(tx, 0, 1, five, NULL, &other_view));
+    BAD(tandem_unary(context, TANDEM_OP_NEG, other_view, small));
     expect_last_error("overlap");
-    /* The output overlaps itself. */
-    BAD(tandem_unary(context, TANDEM_OP_NEG, pair, repeated));
 }
 
-TEST(test_gemm_explanations)
+TEST(test_gemms)
 {
     struct tandem_matmul_options options = {
         .struct_size = sizeof options, .alpha = 1, .device = TANDEM_ANY_DEVICE};
@@ -419,8 +386,8 @@ TEST(test_gemm_explanations)
     struct tandem_tensor *a = matrix_wrap(context, x, 3, 4);
     struct tandem_tensor *b = matrix_wrap(context, x, 4, 3);
     struct tandem_tensor *c = matrix_wrap(context, y, 3, 3);
-    struct tandem_tensor *strange, *half;
-    const int64_t shape[2] = {2, 2}, strided[2] = {4, 2}, square[2] = {3, 3};
+    struct tandem_tensor *half;
+    const int64_t square[2] = {3, 3};
     const double forms[] = {0.5, 2, -1, 1e-300, (double)NAN, (double)INFINITY};
 
     BAD(tandem_matmul(NULL, NULL, a, b, c));
@@ -429,7 +396,6 @@ TEST(test_gemm_explanations)
     BAD(tandem_matmul(context, NULL, a, b, NULL));
     BAD(tandem_matmul(context, NULL, a, a, c));
     expect_last_error("3 x 4");
-    BAD(tandem_matmul(context, NULL, b, a, c));
     BAD(tandem_matmul(context, NULL, tx, b, c));
     BAD(tandem_matmul(context, NULL, a, b, other_context_tensor));
     BAD(tandem_matmul(context, NULL, a, freed, c));
@@ -452,8 +418,6 @@ TEST(test_gemm_explanations)
         BAD(tandem_explain_matmul(context, &options, a, b, c, &e));
     }
     options.activation = TANDEM_OP_CELU;
-    options.activation_parameter = 0.5;
-    OK(tandem_explain_matmul(context, &options, a, b, c, &e));
     options.activation_parameter = -0.5;
     BAD(tandem_matmul(context, &options, a, b, c));
     expect_last_error("celu: alpha is -0.5");
@@ -467,9 +431,6 @@ TEST(test_gemm_explanations)
     options.flags = TANDEM_GEMM_ALLOW_TF32 | TANDEM_GEMM_ALLOW_NORMWISE_ERROR;
     options.device = 15;
     BAD(tandem_matmul(context, &options, a, b, c));
-    OK(tandem_tensor_wrap(context, x, TANDEM_F32, 2, shape, strided, 0,
-                          &strange));
-    BAD(tandem_matmul(context, NULL, strange, strange, c));
     OK(tandem_tensor_wrap(context, x, TANDEM_F16, 2, square, NULL, 0, &half));
     BAD(tandem_matmul(context, NULL, half, c, c));
     expect_last_error("a is f16 and b is f32");
@@ -495,8 +456,6 @@ TEST(test_explanations)
     BAD(tandem_explain_op(context, &op, NULL, 1, &ty, 1, &e));
     BAD(tandem_explain_op(context, &op, two, 2, &ty, 1, &e));
     BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, NULL));
-    e.struct_size = 4;
-    BAD(tandem_explain_op(context, &op, &tx, 1, &ty, 1, &e));
 }
 
 TEST_MAIN(host_tests_run("input", input_setup, input_teardown))
