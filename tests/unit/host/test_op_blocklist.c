@@ -155,36 +155,6 @@ TEST(test_explanation_reports_the_blocklist)
     }
 }
 
-/* An edited profile keeps the costs, and a calibration keeps the blocklist. */
-TEST(test_profile_keeps_both)
-{
-    struct tandem_context *context;
-    uint32_t simulated;
-
-    op_blocked_save("simulated", TANDEM_OP_EXP, 1);
-    context = context_new(NULL);
-    ck_assert_uint_eq(calibrated(context, device_named(context, "simulated")),
-                      0);
-    tandem_context_destroy(context);
-
-    profiles_prefer_gpu(); /* Saves new profiles. */
-    context = context_new(NULL);
-    simulated = device_named(context, "simulated");
-    FAILS(TANDEM_UNSUPPORTED, run_on(context, simulated, TANDEM_OP_EXP));
-    ck_assert_uint_eq(calibrated(context, simulated), 1);
-    tandem_context_destroy(context);
-
-    op_blocked_save("simulated", TANDEM_OP_TANH, 1);
-    op_blocked_save("simulated", TANDEM_OP_TANH, 1);
-    op_blocked_save("simulated", TANDEM_OP_EXP, 0);
-    context = context_new(NULL);
-    FAILS(TANDEM_UNSUPPORTED, run_on(context, simulated, TANDEM_OP_TANH));
-    OK(run_on(context, simulated, TANDEM_OP_EXP));
-    ck_assert(op_is_blocked(context, simulated, TANDEM_OP_TANH));
-    ck_assert(!op_is_blocked(context, simulated, TANDEM_OP_EXP));
-    ck_assert_double_lt(cost(context, simulated, "transcendental", 1000), 1);
-}
-
 static const char *const hostile[] = {
     "3",      "\"exp\"",     "{\"exp\": 1}",   "[\"exp\", 3]",
     "[null]", "[[\"exp\"]]", "[\"relu\", {}]",

@@ -126,54 +126,31 @@ TEST(test_scalars_and_gemm_round_trip)
     ck_assert_uint_eq(explanation.chosen, device_named(context, "simulated"));
 }
 
-TEST(test_tuning_is_kept)
+/* An edited profile keeps the tuning and the notes, unless it removes them. A
+ * new profile has none. */
+TEST(test_tuning_and_notes_are_kept)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
-    char path[4096];
-    char *text;
+    char path[4096], *text;
 
     OK(tandem_profile_set_tuning(profile, "alpha", "one \"quoted\" \\ value"));
     OK(tandem_profile_set_tuning(profile, "alpha", "second"));
     OK(tandem_profile_set_tuning(profile, "beta", ""));
-    OK(tandem_profile_save(profile, NULL, path, sizeof path));
-    tandem_context_destroy(context);
-    text = file_read(path);
-    ck_assert_ptr_nonnull(strstr(text, "\"alpha\""));
-    ck_assert_ptr_nonnull(strstr(text, "second"));
-    ck_assert_ptr_nonnull(strstr(text, "\"format\""));
-    ck_assert_ptr_null(strstr(text, "quoted"));
-    free(text);
-}
-
-TEST(test_notes_are_kept)
-{
-    struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, "simulated");
-    char path[4096];
-    char *text;
-
-    OK(tandem_profile_set_scalar(profile, "sync", 7));
     OK(tandem_profile_set_note(profile, "missing", "gemm"));
     OK(tandem_profile_set_note(profile, "busy", "yes"));
-    OK(tandem_profile_save(profile, NULL, path, sizeof path));
-    tandem_context_destroy(context);
-    /* An edited profile keeps the notes, unless it removes them. */
-    context = context_new(NULL);
-    OK(tandem_profile_edit(context, device_named(context, "simulated"),
-                           &profile));
+    OK(tandem_profile_save(profile, NULL, NULL, 0));
+    profile = profile_edit(context_new(NULL), "simulated");
     OK(tandem_profile_set_note(profile, "busy", NULL));
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
-    tandem_context_destroy(context);
     text = file_read(path);
+    ck_assert_ptr_nonnull(strstr(text, "\"alpha\": \"second\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"beta\": \"\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"format\""));
     ck_assert_ptr_nonnull(strstr(text, "\"missing\": \"gemm\""));
     ck_assert_ptr_null(strstr(text, "\"busy\""));
     free(text);
-    /* A new profile has none. */
-    context = context_new(NULL);
-    profile = profile_new(context, "simulated");
-    OK(tandem_profile_save(profile, NULL, path, sizeof path));
-    tandem_context_destroy(context);
+    OK(tandem_profile_save(profile_new(context, "simulated"), NULL, NULL, 0));
     text = file_read(path);
     ck_assert_ptr_null(strstr(text, "\"missing\""));
     free(text);
@@ -185,51 +162,34 @@ TEST(test_the_file_is_named)
     const struct script script = script_free();
     struct tandem_context *context;
 
-    script_save("simulated", &script);
+    for (int i = 0; i < 3; i++)
+        script_save("simulated", &script);
+    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
     context = context_new(NULL);
     OK(tandem_device_profile_path(context, device_named(context, "simulated"),
                                   &path));
-    ck_assert_ptr_nonnull(path);
     ck_assert_str_eq(path, saved);
     OK(tandem_device_profile_path(context, 0, &path));
     ck_assert_ptr_null(path);
-}
-
-TEST(test_saving_leaves_one_file)
-{
-    for (int i = 0; i < 3; i++) {
-        struct script script = script_free();
-
-        script_all(&script, i, 0);
-        script_save("simulated", &script);
-    }
-    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
 }
 
 TEST(test_a_directory_of_the_caller)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, "simulated");
+    const char *directory = scratch_path("elsewhere");
     char path[4096], tiny[4];
 
-    directory_make(scratch_path("elsewhere"));
+    directory_make(directory);
     OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
-    OK(tandem_profile_save(profile, scratch_path("elsewhere"), path,
-                           sizeof path));
+    OK(tandem_profile_save(profile, directory, path, sizeof path));
     ck_assert_int_eq(access(path, R_OK), 0);
-    OK(tandem_profile_save(profile, scratch_path("elsewhere"), NULL, 0));
-    BAD(tandem_profile_save(profile, scratch_path("elsewhere"), tiny,
-                            sizeof tiny));
-    tandem_context_destroy(context);
-    /* The directory can also be set by the environment. */
-    setenv("TANDEM_PROFILE_DIR", scratch_path("elsewhere"), 1);
-    {
-        struct tandem_context_options options = {.struct_size = sizeof options,
-                                                 .plugin_path =
-                                                     scratch_path("plugins")};
-
-        OK(tandem_context_create(&options, &context));
-    }
+    OK(tandem_profile_save(profile, directory, NULL, 0));
+    BAD(tandem_profile_save(profile, directory, tiny, sizeof tiny));
+    /* The environment can also set it. */
+    setenv("TANDEM_PROFILE_DIR", directory, 1);
+    setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
+    OK(tandem_context_create(NULL, &context));
     ck_assert_double_eq_tol(
         cost(context, device_named(context, "simulated"), "transcendental", 10),
         77, 1e-9);
@@ -252,6 +212,7 @@ TEST(test_user_cache_directory)
     tandem_context_destroy(context);
     ck_assert_ptr_nonnull(strstr(path, scratch_path("cache/tandem")));
     expect_mode(scratch_path("cache/tandem"), 0700);
+    expect_mode(path, 0600);
     OK(tandem_context_create(&options, &context));
     ck_assert_double_eq_tol(
         cost(context, device_named(context, "simulated"), "transcendental", 10),
