@@ -207,12 +207,7 @@ ENTRY(buffer_free, free);
 /* Locked. */
 void buffer_finish(struct sim_buffer *buffer);
 ENTRY(buffer_seal, buffer_seal);
-/* Locked. Returns a live buffer of this device. */
-enum tandem_status buffer_check(const struct sim_device *device,
-                                const char *what,
-                                const struct tandem_buffer *handle,
-                                struct sim_buffer **out_buffer);
-/* An address_range_fn; user is the locked device. */
+/* An address_range_fn of live buffers; user is the locked device. */
 enum tandem_status address_range_of(const void *user,
                                     const struct tandem_buffer *handle,
                                     struct address_range *out);

@@ -131,33 +131,18 @@ void buffer_free(struct tandem_buffer *handle)
     handle_release(handle, BUFFER);
 }
 
-enum tandem_status buffer_check(const struct sim_device *device,
-                                const char *what,
-                                const struct tandem_buffer *handle,
-                                struct sim_buffer **out_buffer)
-{
-    if (!object_is_live(handle, BUFFER))
-        return argument_error("%s: buffer %p is NULL or was freed", what,
-                              (const void *)handle);
-    *out_buffer = (struct sim_buffer *)(uintptr_t)handle;
-    if ((*out_buffer)->object.device != device)
-        return last_error_set(setting("status-order") ? TANDEM_UNSUPPORTED
-                                                      : TANDEM_INVALID_ARGUMENT,
-                              "%s: buffer %p is of another device", what,
-                              (const void *)handle);
-    return TANDEM_OK;
-}
-
 enum tandem_status address_range_of(const void *user,
                                     const struct tandem_buffer *handle,
                                     struct address_range *out)
 {
-    struct sim_buffer *buffer = NULL;
-    enum tandem_status status =
-        buffer_check(user, "an operand", handle, &buffer);
+    const struct sim_buffer *buffer = (const void *)handle;
 
-    if (status != TANDEM_OK)
-        return status;
+    if (!object_is_live(handle, BUFFER))
+        return argument_error("the buffer is NULL or was freed");
+    if (buffer->object.device != user)
+        return last_error_set(setting("status-order") ? TANDEM_UNSUPPORTED
+                                                      : TANDEM_INVALID_ARGUMENT,
+                              "the buffer is of another device");
     out->base = buffer->memory->base;
     out->bytes = buffer->memory->bytes;
     out->is_sealed = buffer->is_sealed;
@@ -189,172 +174,138 @@ enum tandem_status buffer_seal(struct tandem_buffer *handle)
 /* ---- transfers ---- */
 
 /*
- * Locked. Memory that is written as a whole becomes valid for all later
- * commands, unless the write itself fails.
+ * Locks the stream, checks the range of the buffer, and sets *out_command to a
+ * new command that uses the buffer. On failure nothing is locked.
  */
-static void memory_clear_poison(struct sim_memory *memory, uint64_t offset,
-                                uint64_t bytes)
-{
-    if (offset == 0 && bytes == memory->bytes)
-        memory->poison = TANDEM_OK;
-}
-
-/* Locks the stream and checks the buffer, which is not sealed if the transfer
- * writes it, and the range. Unlocks on an error. */
 static enum tandem_status
-transfer_begin(const char *what, struct tandem_stream *handle,
-               struct tandem_buffer *buffer_handle, uint64_t offset,
-               uint64_t bytes, bool writes, struct sim_stream **out_stream,
-               struct sim_buffer **out_buffer)
+transfer_begin(const char *what, enum command_kind kind,
+               struct tandem_stream *handle, struct tandem_buffer *buffer,
+               uint64_t offset, uint64_t bytes, struct sim_stream **out_stream,
+               struct command **out_command)
 {
     enum tandem_status status = stream_lock(handle, out_stream);
     struct sim_device *device;
+    struct address_range range;
 
     if (status != TANDEM_OK)
         return status;
     device = (*out_stream)->object.device;
-    status = buffer_check(device, what, buffer_handle, out_buffer);
-    if (status == TANDEM_OK && writes && (*out_buffer)->is_sealed)
+    status = address_range_of(device, buffer, &range);
+    if (status == TANDEM_OK && range.is_sealed &&
+        (kind == COMMAND_UPLOAD || kind == COMMAND_FILL))
         status = sealed_error(what);
     if (status == TANDEM_OK)
-        status = check_range(what, offset, bytes, (*out_buffer)->memory->bytes);
+        status = check_range(what, offset, bytes, range.bytes);
+    if (status == TANDEM_OK && !(*out_command = command_new(kind)))
+        status = TANDEM_OUT_OF_MEMORY;
     if (status != TANDEM_OK)
-        pthread_mutex_unlock(&device->mutex);
-    return status;
+        return device_unlock(device, status);
+    (*out_command)->offset = offset;
+    (*out_command)->bytes = bytes;
+    command_use(*out_command, ((struct sim_buffer *)buffer)->memory);
+    return TANDEM_OK;
+}
+
+/* Enqueues the command if it does something, and unlocks. */
+static enum tandem_status transfer_end(struct sim_stream *stream,
+                                       struct command *command,
+                                       enum tandem_status status)
+{
+    struct sim_device *device = stream->object.device;
+    struct sim_memory *memory = command->memories[0];
+
+    if (status != TANDEM_OK || command->bytes == 0) {
+        command_destroy(device, command);
+        return device_unlock(device, status);
+    }
+    /* Memory that is written as a whole becomes valid for later commands. */
+    if ((command->kind == COMMAND_UPLOAD || command->kind == COMMAND_FILL) &&
+        command->offset == 0 && command->bytes == memory->bytes)
+        memory->poison = TANDEM_OK;
+    stream_enqueue(stream, command);
+    return device_unlock(device, TANDEM_OK);
 }
 
 enum tandem_status transfer_upload(struct tandem_stream *handle,
-                                   struct tandem_buffer *buffer_handle,
+                                   struct tandem_buffer *buffer,
                                    uint64_t offset, const void *source,
                                    uint64_t bytes, uint32_t flags)
 {
     struct sim_stream *stream;
-    struct sim_buffer *buffer;
     struct command *command;
-    enum tandem_status status;
+    enum tandem_status status =
+        check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
 
-    if (!source && bytes)
-        return argument_error("upload: source is NULL");
     if (setting("offset"))
         offset = 0;
-    status = check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
+    if (!source && bytes)
+        status = argument_error("upload: source is NULL");
     if (status == TANDEM_OK)
-        status = transfer_begin("upload", handle, buffer_handle, offset, bytes,
-                                true, &stream, &buffer);
-    if (status != TANDEM_OK || bytes == 0)
-        return status != TANDEM_OK
-                   ? status
-                   : device_unlock(stream->object.device, TANDEM_OK);
-    command = command_new(COMMAND_UPLOAD);
-    if (!command)
-        return device_unlock(stream->object.device, TANDEM_OUT_OF_MEMORY);
+        status = transfer_begin("upload", COMMAND_UPLOAD, handle, buffer,
+                                offset, bytes, &stream, &command);
+    if (status != TANDEM_OK)
+        return status;
     command->source = source;
-    if (!(flags & TANDEM_TRANSFER_ASYNC)) {
-        command->data = malloc(bytes);
-        if (!command->data) {
-            command_destroy(stream->object.device, command);
-            return device_unlock(stream->object.device,
-                                 memory_error("upload: no memory"));
-        }
+    if (bytes > 0 && !(flags & TANDEM_TRANSFER_ASYNC)) {
+        command->source = command->data = malloc(bytes);
+        if (!command->data)
+            return transfer_end(stream, command,
+                                memory_error("upload: no memory"));
         memcpy(command->data, source, bytes);
-        command->source = command->data;
     }
-    command->offset = offset;
-    command->bytes = bytes;
-    memory_clear_poison(buffer->memory, offset, bytes);
-    command_use(command, buffer->memory);
-    stream_enqueue(stream, command);
-    COUNT(stream->object.device, uploads, 1);
-    COUNT(stream->object.device, upload_bytes, bytes);
-    return device_unlock(stream->object.device, answer(TANDEM_OK));
-}
-
-/* Locked. Returns the command of a download, or NULL if memory runs out. */
-static struct command *download_new(struct sim_buffer *buffer, uint64_t offset,
-                                    void *target, uint64_t bytes)
-{
-    struct command *command = command_new(COMMAND_DOWNLOAD);
-
-    if (!command)
-        return NULL;
-    command->offset = offset;
-    command->bytes = bytes;
-    command->target = target;
-    command_use(command, buffer->memory);
-    command->read_count = 1;
-    return command;
+    if (bytes > 0) {
+        COUNT(stream->object.device, uploads, 1);
+        COUNT(stream->object.device, upload_bytes, bytes);
+    }
+    return answer(transfer_end(stream, command, TANDEM_OK));
 }
 
 /*
- * Locked. The error of a poisoned buffer does not affect the stream, so the
- * queue is executed first and the buffer is read directly.
+ * Locked. Waits for the queue and runs the command. The error of a poisoned
+ * buffer does not affect the stream.
  */
 static enum tandem_status download_now(struct sim_stream *stream,
-                                       struct sim_buffer *buffer,
-                                       uint64_t offset, void *target,
-                                       uint64_t bytes, uint64_t timeout_ns)
+                                       struct command *command,
+                                       uint64_t timeout_ns)
 {
-    enum tandem_status status;
-    struct command *command;
+    enum tandem_status status =
+        stream_reach(stream, stream->enqueued, timeout_ns);
 
-    status = stream_reach(stream, stream->enqueued, timeout_ns);
-    if (status != TANDEM_OK)
-        return status;
-    status = memory_is_valid(buffer->memory, "the buffer");
-    if (status != TANDEM_OK)
-        return status;
-    command = download_new(buffer, offset, target, bytes);
-    if (!command)
-        return TANDEM_OUT_OF_MEMORY;
-    status = command_run(stream->object.device, command);
-    command_destroy(stream->object.device, command);
+    if (status == TANDEM_OK)
+        status = command_run(stream->object.device, command);
+    command->bytes = 0; /* It is not enqueued. */
     return status;
 }
 
-static enum tandem_status download_enqueue(struct sim_stream *stream,
-                                           struct sim_buffer *buffer,
-                                           uint64_t offset, void *target,
-                                           uint64_t bytes)
-{
-    struct command *command = download_new(buffer, offset, target, bytes);
-
-    if (!command)
-        return TANDEM_OUT_OF_MEMORY;
-    stream_enqueue(stream, command);
-    return TANDEM_OK;
-}
-
 enum tandem_status transfer_download(struct tandem_stream *handle,
-                                     struct tandem_buffer *buffer_handle,
+                                     struct tandem_buffer *buffer,
                                      uint64_t offset, void *target,
                                      uint64_t bytes, uint32_t flags,
                                      uint64_t timeout_ns)
 {
     struct sim_stream *stream;
-    struct sim_buffer *buffer;
-    enum tandem_status status;
+    struct command *command;
+    enum tandem_status status =
+        check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
 
     if (!target && bytes)
-        return argument_error("download: target is NULL");
-    status = check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
+        status = argument_error("download: target is NULL");
     if (status == TANDEM_OK)
-        status = transfer_begin("download", handle, buffer_handle, offset,
-                                bytes, false, &stream, &buffer);
-    if (status != TANDEM_OK || bytes == 0)
-        return status != TANDEM_OK
-                   ? status
-                   : device_unlock(stream->object.device, TANDEM_OK);
-    status = memory_is_valid(buffer->memory, "the buffer");
-    if (status == TANDEM_OK)
-        status = flags & TANDEM_TRANSFER_ASYNC
-                     ? download_enqueue(stream, buffer, offset, target, bytes)
-                     : download_now(stream, buffer, offset, target, bytes,
-                                    timeout_ns);
-    if (status == TANDEM_OK) {
+        status = transfer_begin("download", COMMAND_DOWNLOAD, handle, buffer,
+                                offset, bytes, &stream, &command);
+    if (status != TANDEM_OK)
+        return status;
+    command->target = target;
+    command->read_count = 1;
+    if (bytes > 0)
+        status = memory_is_valid(command->memories[0], "the buffer");
+    if (status == TANDEM_OK && bytes > 0 && !(flags & TANDEM_TRANSFER_ASYNC))
+        status = download_now(stream, command, timeout_ns);
+    if (status == TANDEM_OK && bytes > 0) {
         COUNT(stream->object.device, downloads, 1);
         COUNT(stream->object.device, download_bytes, bytes);
     }
-    return wait_end(device_unlock(stream->object.device, status));
+    return wait_end(transfer_end(stream, command, status));
 }
 
 enum tandem_status transfer_copy(struct tandem_stream *handle,
@@ -363,20 +314,24 @@ enum tandem_status transfer_copy(struct tandem_stream *handle,
                                  struct tandem_buffer *source,
                                  uint64_t source_offset, uint64_t bytes)
 {
+    struct address_range range;
     struct sim_stream *stream;
-    struct sim_buffer *to, *from;
     struct command *command;
-    enum tandem_status status;
+    enum tandem_status status =
+        transfer_begin("copy: source", COMMAND_COPY, handle, source,
+                       source_offset, bytes, &stream, &command);
 
-    status = transfer_begin("copy: target", handle, target, target_offset,
-                            bytes, true, &stream, &to);
     if (status != TANDEM_OK)
         return status;
-    status = buffer_check(stream->object.device, "copy: source", source, &from);
+    command->offset = target_offset;
+    command->source_offset = source_offset;
+    command->read_count = 1;
+    status = address_range_of(stream->object.device, target, &range);
+    if (status == TANDEM_OK && range.is_sealed)
+        status = sealed_error("copy: target");
     if (status == TANDEM_OK)
-        status = check_range("copy: source", source_offset, bytes,
-                             from->memory->bytes);
-    if (status == TANDEM_OK && bytes && to == from &&
+        status = check_range("copy: target", target_offset, bytes, range.bytes);
+    if (status == TANDEM_OK && bytes && target == source &&
         target_offset < source_offset + bytes &&
         source_offset < target_offset + bytes)
         status = argument_error("copy: %llu bytes at %llu and at %llu overlap",
@@ -384,29 +339,18 @@ enum tandem_status transfer_copy(struct tandem_stream *handle,
                                 (unsigned long long)source_offset,
                                 (unsigned long long)target_offset);
     if (status == TANDEM_OK)
-        status = memory_is_valid(from->memory, "the source");
-    if (status != TANDEM_OK || bytes == 0)
-        return device_unlock(stream->object.device, status);
-    command = command_new(COMMAND_COPY);
-    if (!command)
-        return device_unlock(stream->object.device, TANDEM_OUT_OF_MEMORY);
-    command->offset = target_offset;
-    command->source_offset = source_offset;
-    command->bytes = bytes;
-    command_use(command, from->memory);
-    command_use(command, to->memory);
-    command->read_count = 1;
-    stream_enqueue(stream, command);
-    return device_unlock(stream->object.device, TANDEM_OK);
+        status = memory_is_valid(command->memories[0], "the source");
+    if (status == TANDEM_OK)
+        command_use(command, ((struct sim_buffer *)target)->memory);
+    return transfer_end(stream, command, status);
 }
 
 enum tandem_status transfer_fill(struct tandem_stream *handle,
-                                 struct tandem_buffer *buffer_handle,
-                                 uint64_t offset, uint64_t bytes,
-                                 const void *pattern, uint32_t pattern_bytes)
+                                 struct tandem_buffer *buffer, uint64_t offset,
+                                 uint64_t bytes, const void *pattern,
+                                 uint32_t pattern_bytes)
 {
     struct sim_stream *stream;
-    struct sim_buffer *buffer;
     struct command *command;
     enum tandem_status status;
 
@@ -420,21 +364,11 @@ enum tandem_status transfer_fill(struct tandem_stream *handle,
                               pattern, pattern_bytes,
                               (unsigned long long)offset,
                               (unsigned long long)bytes);
-    status = transfer_begin("fill", handle, buffer_handle, offset, bytes, true,
-                            &stream, &buffer);
-    if (status != TANDEM_OK || bytes == 0)
-        return status != TANDEM_OK
-                   ? status
-                   : device_unlock(stream->object.device, TANDEM_OK);
-    command = command_new(COMMAND_FILL);
-    if (!command)
-        return device_unlock(stream->object.device, TANDEM_OUT_OF_MEMORY);
-    command->offset = offset;
-    command->bytes = bytes;
+    status = transfer_begin("fill", COMMAND_FILL, handle, buffer, offset, bytes,
+                            &stream, &command);
+    if (status != TANDEM_OK)
+        return status;
     memcpy(command->pattern, pattern, pattern_bytes);
     command->pattern_bytes = pattern_bytes;
-    memory_clear_poison(buffer->memory, offset, bytes);
-    command_use(command, buffer->memory);
-    stream_enqueue(stream, command);
-    return device_unlock(stream->object.device, TANDEM_OK);
+    return transfer_end(stream, command, TANDEM_OK);
 }
