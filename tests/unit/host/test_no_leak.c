@@ -31,35 +31,33 @@ static float x[N], y[N], square[16 * 16];
 static void round_run(struct tandem_context *context, uint32_t device,
                       struct tandem_tensor *tx, struct tandem_tensor *ty)
 {
-    struct tandem_matmul_options options = {
+    static const int64_t axes[2] = {1, 0};
+    const struct tandem_matmul_options options = {
         .struct_size = sizeof options, .alpha = 1, .device = device};
-    struct tandem_op op = {.struct_size = sizeof op};
-    struct tandem_tensor *own = vector_new(context, N), *sum;
+    const struct tandem_op add = {.struct_size = sizeof add,
+                                  .id = TANDEM_OP_ADD};
+    const struct tandem_op sum = {.struct_size = sizeof sum,
+                                  .id = TANDEM_OP_SUM,
+                                  .int_count = 2,
+                                  .ints = axes};
+    struct tandem_tensor *own = vector_new(context, N);
+    struct tandem_tensor *scalar = NULL;
     struct tandem_tensor *a = matrix_wrap(context, square, 16, 16);
     struct tandem_tensor *c = matrix_new(context, 16, 16);
-    static const int64_t axes[2] = {1, 0};
 
-    op.id = TANDEM_OP_NEG;
-    OK(tandem_run_on(context, device, &op, &tx, 1, &own, 1));
-    op.id = TANDEM_OP_EXP;
-    OK(tandem_run_on(context, device, &op, &own, 1, &own, 1));
-    op.id = TANDEM_OP_RELU;
-    OK(tandem_run_on(context, device, &op, &own, 1, &ty, 1));
-    op.id = TANDEM_OP_ADD;
-    OK(tandem_run_on(context, device, &op, (struct tandem_tensor *[]){own, ty},
+    unary_on(context, device, TANDEM_OP_NEG, tx, own);
+    unary_on(context, device, TANDEM_OP_EXP, own, own);
+    unary_on(context, device, TANDEM_OP_RELU, own, ty);
+    OK(tandem_run_on(context, device, &add, (struct tandem_tensor *[]){own, ty},
                      2, &ty, 1));
-    OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &sum));
-    op.id = TANDEM_OP_SUM;
-    op.int_count = 2;
-    op.ints = axes;
-    OK(tandem_run_on(context, device, &op, &ty, 1, &sum, 1));
+    OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &scalar));
+    OK(tandem_run_on(context, device, &sum, &ty, 1, &scalar, 1));
     OK(tandem_matmul(context, &options, a, a, c));
-    op = (struct tandem_op){.struct_size = sizeof op, .id = TANDEM_OP_ABS};
-    OK(tandem_run_on(context, device, &op, &c, 1, &c, 1));
-    OK(tandem_run_on(context, device, &op, &ty, 1, &ty, 1));
+    unary_on(context, device, TANDEM_OP_ABS, c, c);
+    unary_on(context, device, TANDEM_OP_ABS, ty, ty);
     OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
     tandem_tensor_destroy(own);
-    tandem_tensor_destroy(sum);
+    tandem_tensor_destroy(scalar);
     tandem_tensor_destroy(a);
     tandem_tensor_destroy(c);
 }

@@ -492,28 +492,4 @@ TEST(test_destroying_tensors_in_use)
     ck_assert_mem_eq(x, y, sizeof x);
 }
 
-TEST(test_buffers_end_with_their_tensors)
-{
-    const struct sim_counters before = counters_read(0);
-    struct sim_counters after;
-
-    for (int i = 0; i < 100; i++) {
-        struct tandem_tensor *t = vector_wrap(context, x, N);
-
-        unary_on(context, simulated, TANDEM_OP_NEG, t, t);
-        OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
-        tandem_tensor_destroy(t);
-    }
-    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
-    after = counters_since(0, &before);
-    ck_assert_uint_le(after.allocs - after.frees, 2);
-    tandem_context_destroy(context);
-    context = NULL;
-    after = counters_since(0, &before);
-    ck_assert_uint_eq(after.allocs, after.frees);
-    ck_assert_uint_eq(after.streams, after.streams_destroyed);
-    ck_assert_uint_eq(after.events, after.events_destroyed);
-    ck_assert_uint_eq(after.opens, after.closes);
-}
-
 TEST_MAIN(host_tests_run("tensor", context_setup, NULL))
