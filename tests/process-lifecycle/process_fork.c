@@ -54,6 +54,7 @@ static void child_inherits(void)
 {
     struct tandem_explanation e = {.struct_size = sizeof e};
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
+    float read[sizeof client.x / sizeof *client.x];
     uint32_t number;
 
     MUST(tandem_run(client.context, &op, &client.tx, 1, &client.ty, 1) ==
@@ -63,6 +64,9 @@ static void child_inherits(void)
          TANDEM_DEVICE_LOST);
     MUST(tandem_tensor_write(client.ty, client.x, sizeof client.x) ==
          TANDEM_DEVICE_LOST);
+    MUST(tandem_tensor_read(client.ty, read, sizeof read,
+                            TANDEM_TIMEOUT_INFINITE) == TANDEM_DEVICE_LOST);
+    MUST(tandem_tensor_prefetch(client.tx, 0) == TANDEM_DEVICE_LOST);
     MUST(tandem_context_synchronize(client.context, TANDEM_TIMEOUT_INFINITE) ==
          TANDEM_DEVICE_LOST);
     MUST(tandem_device_count(client.context, &number) == TANDEM_DEVICE_LOST);
