@@ -1111,12 +1111,12 @@ class _Script(ctypes.Structure):
                 ('text', ctypes.c_char_p), ('nth', ctypes.c_uint64),
                 ('times', ctypes.c_uint64), ('code', ctypes.c_int32),
                 ('pick', ctypes.c_uint32), ('spare_releases', ctypes.c_int),
-                ('build_log', ctypes.c_char_p)]
+                ('build_log', ctypes.c_char_p), ('site', ctypes.c_uint64)]
 
 
 class _Counts(ctypes.Structure):
     """struct layer_counts of tests/opencl-layer/layer.h."""
-    _fields_ = [('objects', ctypes.c_uint64 * 28), ('kernels', ctypes.c_uint64),
+    _fields_ = [('objects', ctypes.c_uint64 * 24), ('kernels', ctypes.c_uint64),
                 ('other', ctypes.c_uint64 * 13), ('faults', ctypes.c_uint64)]
 
 

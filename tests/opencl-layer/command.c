@@ -49,9 +49,6 @@ static void enqueued(cl_int error, uint64_t *counter, size_t bytes,
         return error;                                                          \
     }
 
-ENQUEUES(kernels, 0, CL_FALSE, NULL, NULL, clEnqueueTask,
-         (cl_command_queue queue, cl_kernel kernel, WAITS),
-         (queue, kernel, wait_count, waits, event))
 ENQUEUES(reads, size, blocking, buffer, NULL, clEnqueueReadBuffer,
          (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
           size_t offset, size_t size, void *host, WAITS),
@@ -62,36 +59,12 @@ ENQUEUES(writes, size, blocking, buffer, NULL, clEnqueueWriteBuffer,
           size_t offset, size_t size, const void *host, WAITS),
          (queue, buffer, blocking, offset, size, host, wait_count, waits,
           event))
-ENQUEUES(reads, region[0] * region[1] * region[2], blocking, buffer, NULL,
-         clEnqueueReadBufferRect,
-         (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
-          const size_t *from, const size_t *to, const size_t *region,
-          size_t row, size_t slice, size_t host_row, size_t host_slice,
-          void *host, WAITS),
-         (queue, buffer, blocking, from, to, region, row, slice, host_row,
-          host_slice, host, wait_count, waits, event))
-ENQUEUES(writes, region[0] * region[1] * region[2], blocking, buffer, NULL,
-         clEnqueueWriteBufferRect,
-         (cl_command_queue queue, cl_mem buffer, cl_bool blocking,
-          const size_t *from, const size_t *to, const size_t *region,
-          size_t row, size_t slice, size_t host_row, size_t host_slice,
-          const void *host, WAITS),
-         (queue, buffer, blocking, from, to, region, row, slice, host_row,
-          host_slice, host, wait_count, waits, event))
 ENQUEUES(copies, size, CL_FALSE, from, to, clEnqueueCopyBuffer,
          (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset,
           size_t to_offset, size_t size, WAITS),
          (queue, from, to, from_offset, to_offset,
           (launch_log_copy(from_offset, to_offset, size), size), wait_count,
           waits, event))
-ENQUEUES(copies, region[0] * region[1] * region[2], CL_FALSE, from, to,
-         clEnqueueCopyBufferRect,
-         (cl_command_queue queue, cl_mem from, cl_mem to,
-          const size_t *from_origin, const size_t *to_origin,
-          const size_t *region, size_t from_row, size_t from_slice,
-          size_t to_row, size_t to_slice, WAITS),
-         (queue, from, to, from_origin, to_origin, region, from_row,
-          from_slice, to_row, to_slice, wait_count, waits, event))
 ENQUEUES(fills, 0, CL_FALSE, buffer, NULL, clEnqueueFillBuffer,
          (cl_command_queue queue, cl_mem buffer, const void *pattern,
           size_t pattern_size, size_t offset, size_t size, WAITS),
@@ -100,10 +73,6 @@ ENQUEUES(fills, 0, CL_FALSE, buffer, NULL, clEnqueueFillBuffer,
 ENQUEUES(unmaps, 0, CL_FALSE, NULL, NULL, clEnqueueUnmapMemObject,
          (cl_command_queue queue, cl_mem memory, void *mapped, WAITS),
          (queue, memory, mapped, wait_count, waits, event))
-ENQUEUES(copies, 0, CL_FALSE, NULL, NULL, clEnqueueMigrateMemObjects,
-         (cl_command_queue queue, cl_uint memory_count, const cl_mem *memories,
-          cl_mem_migration_flags flags, WAITS),
-         (queue, memory_count, memories, flags, wait_count, waits, event))
 ENQUEUES(markers, 0, CL_FALSE, NULL, NULL, clEnqueueMarkerWithWaitList,
          (cl_command_queue queue, WAITS), (queue, wait_count, waits, event))
 ENQUEUES(markers, 0, CL_FALSE, NULL, NULL, clEnqueueBarrierWithWaitList,

@@ -3,8 +3,12 @@
  * The fault script: which calls fail, and how. Protected by one mutex, which
  * is not held while a call hangs.
  */
+#include <config.h>
+
 #include "internal.h"
 
+#include <execinfo.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +22,67 @@ static enum function failed;
 static cl_int failed_code;
 static uint64_t calls[FUNCTIONS];
 static bool build_failed;
+static bool site_reached; /* The nth call of the script's site was made. */
+
+/* ---- call sites ---- */
+
+#define FRAMES 48
+#define MAX_CALLS (1u << 16)
+
+static struct recorded_call {
+    enum function function;
+    uint64_t site;
+} recorded[MAX_CALLS];
+
+/*
+ * Returns true if the library's return addresses do not tell call sites apart:
+ * this layer, the ICD loader and the program.
+ */
+static bool is_ignored(const struct link_map *library)
+{
+    struct dl_find_object own;
+
+    return library->l_name[0] == '\0' ||
+           strstr(library->l_name, "libOpenCL") != NULL ||
+           (_dl_find_object((void *)(uintptr_t)is_ignored, &own) == 0 &&
+            own.dlfo_link_map == library);
+}
+
+static uint64_t call_site(void)
+{
+    void *frames[FRAMES];
+    const int depth = backtrace(frames, FRAMES);
+    uint64_t hash = 1;
+
+    for (int i = 0; i < depth; i++) {
+        struct dl_find_object object;
+
+        if (_dl_find_object(frames[i], &object) == 0 &&
+            !is_ignored(object.dlfo_link_map))
+            hash =
+                (hash ^ ((uintptr_t)frames[i] - object.dlfo_link_map->l_addr)) *
+                UINT64_C(0x9e3779b97f4a7c15);
+    }
+    return hash | 1;
+}
+
+static void call_record(enum function function)
+{
+    const uint64_t at = __atomic_fetch_add(&counts.asked, 1, __ATOMIC_RELAXED);
+
+    if (at < MAX_CALLS)
+        recorded[at] = (struct recorded_call){function, call_site()};
+}
+
+const char *layer_call(uint64_t nth, uint64_t *out_site)
+{
+    if (nth > counts.asked || nth > MAX_CALLS)
+        return NULL;
+    *out_site = recorded[nth - 1].site;
+    return function_names[recorded[nth - 1].function];
+}
+
+/* ---- the script ---- */
 
 void layer_set_fault(const struct layer_script *from)
 {
@@ -25,7 +90,7 @@ void layer_set_fault(const struct layer_script *from)
 
     pthread_mutex_lock(&mutex);
     script = from ? *from : none;
-    build_failed = false;
+    build_failed = site_reached = false;
     for (int i = 0; i < FUNCTIONS; i++)
         __atomic_store_n(&calls[i], 0, __ATOMIC_RELAXED);
     __atomic_store_n(&counts.calls, 0, __ATOMIC_RELAXED);
@@ -97,20 +162,31 @@ static cl_int code_of(enum function function)
                : code_pick(function_names[function], script.pick);
 }
 
+/*
+ * Counts the call if it is from the script's site. Returns true if it fails:
+ * the nth one and the next times - 1 calls. The mutex is held.
+ */
+static bool call_counts(void)
+{
+    uint64_t at;
+
+    if (script.site && !site_reached && script.site != call_site())
+        return false;
+    at = __atomic_add_fetch(&counts.asked, 1, __ATOMIC_RELAXED);
+    site_reached = at >= script.nth;
+    return at >= script.nth && at - script.nth < script.times;
+}
+
 /* Returns true if the script applies to this call. The mutex is held. */
 static bool script_applies(enum function function, const char *text)
 {
-    uint64_t at;
 
     if (script.function &&
         strcmp(script.function, function_names[function]) != 0)
         return false;
     if (script.text && (!text || !strstr(text, script.text)))
         return false;
-    if (is_spared(function))
-        return false;
-    at = __atomic_add_fetch(&counts.asked, 1, __ATOMIC_RELAXED);
-    if (at < script.nth || at - script.nth >= script.times)
+    if (is_spared(function) || !call_counts())
         return false;
     count(&counts.faults, 1);
     failed = function;
@@ -128,6 +204,8 @@ bool fault_call(enum function function, const char *text, cl_int *out_code)
     count(&calls[function], 1);
     if (__atomic_load_n(&script.fault, __ATOMIC_RELAXED) == LAYER_FAULT_NONE)
         return false;
+    if (script.fault == LAYER_FAULT_RECORD)
+        call_record(function);
     pthread_mutex_lock(&mutex);
     fault = script.fault;
     if (fault == LAYER_FAULT_CALL || fault == LAYER_FAULT_HANG)
@@ -177,11 +255,8 @@ bool fault_buffer(cl_int *out_code, uint64_t *out_times, bool *out_later)
         return false;
     pthread_mutex_lock(&mutex);
     *out_later = script.fault == LAYER_FAULT_LAZY_LATER;
-    if (*out_later || script.fault == LAYER_FAULT_LAZY) {
-        const uint64_t at = ++counts.asked;
-
-        hit = at == script.nth;
-    }
+    if (*out_later || script.fault == LAYER_FAULT_LAZY)
+        hit = call_counts() && counts.asked == script.nth;
     *out_code = code_of(F_clCreateBuffer);
     *out_times = script.times;
     pthread_mutex_unlock(&mutex);
@@ -202,9 +277,9 @@ const char *fault_build_log(void)
 
 static enum layer_fault fault_of(const char *name)
 {
-    static const char *const names[] = {
-        "none",       "call", "later",   "lazy",
-        "lazy-later", "hang", "endless", "wrong"};
+    static const char *const names[] = {"none",    "call",       "later",
+                                        "lazy",    "lazy-later", "hang",
+                                        "endless", "wrong"};
 
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0)

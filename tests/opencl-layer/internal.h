@@ -17,32 +17,25 @@
 
 #include "layer.h"
 
-/* X(function) */
+/*
+ * The functions that the plugin and CLBlast call: X(function). check-faults-gpu
+ * finds missing ones. Calls of others go to the driver and are not counted.
+ */
 #define LAYER_FUNCTIONS(X)                                                   \
     X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs)               \
-    X(clGetDeviceInfo) X(clCreateContext) X(clCreateContextFromType)         \
-    X(clRetainContext) X(clReleaseContext) X(clGetContextInfo)               \
-    X(clCreateCommandQueue) X(clCreateCommandQueueWithProperties)            \
+    X(clGetDeviceInfo) X(clCreateContext) X(clRetainContext)                 \
+    X(clReleaseContext) X(clGetContextInfo) X(clCreateCommandQueue)          \
     X(clRetainCommandQueue) X(clReleaseCommandQueue)                         \
-    X(clGetCommandQueueInfo) X(clCreateBuffer)                               \
-    X(clCreateBufferWithProperties) X(clCreateSubBuffer) X(clCreateImage)    \
-    X(clRetainMemObject) X(clReleaseMemObject) X(clGetMemObjectInfo)         \
-    X(clCreateProgramWithSource) X(clCreateProgramWithBinary)                \
-    X(clCreateProgramWithIL) X(clCreateProgramWithBuiltInKernels)            \
-    X(clLinkProgram) X(clRetainProgram) X(clReleaseProgram)                  \
-    X(clBuildProgram) X(clGetProgramInfo) X(clGetProgramBuildInfo)           \
-    X(clCreateKernel) X(clCloneKernel) X(clCreateKernelsInProgram)           \
+    X(clGetCommandQueueInfo) X(clCreateBuffer) X(clRetainMemObject)          \
+    X(clReleaseMemObject) X(clGetMemObjectInfo) X(clCreateProgramWithSource) \
+    X(clCreateProgramWithBinary) X(clReleaseProgram) X(clBuildProgram)       \
+    X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clCreateKernel)           \
     X(clRetainKernel) X(clReleaseKernel) X(clSetKernelArg)                   \
-    X(clGetKernelInfo) X(clGetKernelWorkGroupInfo) X(clCreateUserEvent)      \
-    X(clRetainEvent) X(clReleaseEvent) X(clGetEventInfo)                     \
-    X(clGetEventProfilingInfo) X(clWaitForEvents) X(clSetEventCallback)      \
-    X(clCreateSampler) X(clRetainSampler) X(clReleaseSampler)         \
-    X(clFlush) X(clFinish)                                                   \
-    X(clEnqueueNDRangeKernel) X(clEnqueueTask) X(clEnqueueReadBuffer)        \
-    X(clEnqueueWriteBuffer) X(clEnqueueReadBufferRect)                       \
-    X(clEnqueueWriteBufferRect) X(clEnqueueCopyBuffer)                       \
-    X(clEnqueueCopyBufferRect) X(clEnqueueFillBuffer) X(clEnqueueMapBuffer)  \
-    X(clEnqueueUnmapMemObject) X(clEnqueueMigrateMemObjects)                 \
+    X(clGetKernelWorkGroupInfo) X(clRetainEvent) X(clReleaseEvent)           \
+    X(clGetEventInfo) X(clGetEventProfilingInfo) X(clWaitForEvents)          \
+    X(clSetEventCallback) X(clFlush) X(clFinish) X(clEnqueueNDRangeKernel)   \
+    X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer)    \
+    X(clEnqueueFillBuffer) X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject)  \
     X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)
 
 #define LAYER_ENUM(name) F_##name,

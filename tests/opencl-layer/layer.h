@@ -18,7 +18,6 @@ enum layer_object {
     LAYER_PROGRAM,
     LAYER_KERNEL,
     LAYER_EVENT,
-    LAYER_SAMPLER,
     LAYER_OBJECTS
 };
 
@@ -48,7 +47,6 @@ struct layer_counts {
 
 /* Counts since the process started, except the last three. */
 LAYER_EXPORT void layer_counts_read(struct layer_counts *out_counts);
-typedef void (*layer_counts_fn)(struct layer_counts *);
 
 enum layer_fault {
     LAYER_FAULT_NONE = 0,
@@ -71,7 +69,9 @@ enum layer_fault {
     /* A command is accepted and does not complete before layer_release. */
     LAYER_FAULT_ENDLESS = 6,
     /* A kernel's output is corrupted, as by TANDEM_LAYER_CORRUPT (layer.c). */
-    LAYER_FAULT_WRONG = 7
+    LAYER_FAULT_WRONG = 7,
+    /* No call fails; layer_call returns the calls. */
+    LAYER_FAULT_RECORD = 8
 };
 
 struct layer_script {
@@ -97,14 +97,17 @@ struct layer_script {
     int spare_releases;
     /* The build log of a build that the script failed. */
     const char *build_log;
+    /*
+     * If not 0, only calls from this call site are counted, and the calls after
+     * the nth one that fail may be those of any site.
+     */
+    uint64_t site;
 };
 
 /* Sets the script; NULL ends it. The struct is copied, but not its strings. */
 LAYER_EXPORT void layer_set_fault(const struct layer_script *script);
-typedef void (*layer_script_fn)(const struct layer_script *);
 /* Completes everything that hangs, and ends the script. */
 LAYER_EXPORT void layer_release(void);
-typedef void (*layer_release_fn)(void);
 enum layer_defer_submission {
     LAYER_HOLD_NONE = 0,
     LAYER_HOLD_FLUSH = 1, /* A command starts when it is flushed. */
@@ -113,21 +116,22 @@ enum layer_defer_submission {
 };
 /* Sets the mode. Held commands start. */
 LAYER_EXPORT void layer_defer_submission(enum layer_defer_submission wanted);
-typedef void (*layer_hold_fn)(enum layer_defer_submission);
 /* Returns the number of calls that hang. */
 LAYER_EXPORT uint64_t layer_hanging(void);
-typedef uint64_t (*layer_hanging_fn)(void);
 /*
  * Returns the name of an intercepted function, counted from 0, or NULL past
  * the last one. out_calls: its calls since the script was set.
  */
 LAYER_EXPORT const char *layer_function(uint32_t index, uint64_t *out_calls);
-typedef const char *(*layer_function_fn)(uint32_t, uint64_t *);
+/*
+ * Returns the function of the nth call since LAYER_FAULT_RECORD was set, from
+ * 1, or NULL past the last one. *out_site is a hash of the return addresses in
+ * the tested libraries, which is the same in each process.
+ */
+LAYER_EXPORT const char *layer_call(uint64_t nth, uint64_t *out_site);
 /* Returns the number of codes that `pick` selects from for a function. */
 LAYER_EXPORT uint32_t layer_codes(const char *function);
-typedef uint32_t (*layer_codes_fn)(const char *);
 /* Returns the name and the error code of the function that failed last. */
 LAYER_EXPORT const char *layer_failed(int32_t *out_code);
-typedef const char *(*layer_failed_fn)(int32_t *);
 
 #endif

@@ -8,5 +8,5 @@ opencl_layer_la_SOURCES = %D%/error_codes.c %D%/command.c %D%/fault.c \
 	%D%/object_cache.c %D%/object.c %D%/command_faults.c \
 	%D%/noncoherent_import.c
 opencl_layer_la_LDFLAGS = $(LAYER_FLAGS) \
-	-export-symbols-regex '^(clGetLayerInfo|clInitLayer|layer_(counts_read|set_fault|release|hanging|defer_submission|function|failed|codes))$$'
+	-export-symbols-regex '^(clGetLayerInfo|clInitLayer|layer_(counts_read|set_fault|release|hanging|defer_submission|function|call|failed|codes))$$'
 endif

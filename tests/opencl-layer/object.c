@@ -37,19 +37,9 @@ CREATES(LAYER_CONTEXT, cl_context, clCreateContext, NULL, (void)0,
          void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
          void *user, cl_int *error),
         (properties, device_count, devices, notify, user, error))
-CREATES(LAYER_CONTEXT, cl_context, clCreateContextFromType, NULL, (void)0,
-        (const cl_context_properties *properties, cl_device_type type,
-         void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *),
-         void *user, cl_int *error),
-        (properties, type, notify, user, error))
 CREATES(LAYER_QUEUE, cl_command_queue, clCreateCommandQueue, NULL, (void)0,
         (cl_context context, cl_device_id device,
          cl_command_queue_properties properties, cl_int *error),
-        (context, device, properties, error))
-CREATES(LAYER_QUEUE, cl_command_queue, clCreateCommandQueueWithProperties,
-        NULL, (void)0,
-        (cl_context context, cl_device_id device,
-         const cl_queue_properties *properties, cl_int *error),
         (context, device, properties, error))
 /*
  * The source prefix of the environment is one more string, if the arrays below
@@ -94,19 +84,6 @@ CREATES(LAYER_MEMORY, cl_mem, clCreateBuffer, NULL,
         (cl_context context, cl_mem_flags flags, size_t size, void *host,
          cl_int *error),
         (context, import_flags(flags), size, host, error))
-CREATES(LAYER_MEMORY, cl_mem, clCreateBufferWithProperties, NULL,
-        buffer_created(created),
-        (cl_context context, const cl_mem_properties *properties,
-         cl_mem_flags flags, size_t size, void *host, cl_int *error),
-        (context, properties, flags, size, host, error))
-CREATES(LAYER_MEMORY, cl_mem, clCreateSubBuffer, NULL, (void)0,
-        (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type,
-         const void *info, cl_int *error),
-        (buffer, flags, type, info, error))
-CREATES(LAYER_MEMORY, cl_mem, clCreateImage, NULL, (void)0,
-        (cl_context context, cl_mem_flags flags, const cl_image_format *format,
-         const cl_image_desc *desc, void *host, cl_int *error),
-        (context, flags, format, desc, host, error))
 CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithSource, NULL, (void)0,
         (cl_context context, cl_uint string_count, const char **strings,
          const size_t *lengths, cl_int *error),
@@ -118,50 +95,10 @@ CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithBinary, NULL, (void)0,
          const size_t *lengths, const unsigned char **binaries,
          cl_int *statuses, cl_int *error),
         (context, device_count, devices, lengths, binaries, statuses, error))
-CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithIL, NULL, (void)0,
-        (cl_context context, const void *il, size_t length, cl_int *error),
-        (context, il, length, error))
-CREATES(LAYER_PROGRAM, cl_program, clCreateProgramWithBuiltInKernels, NULL,
-        (void)0,
-        (cl_context context, cl_uint device_count, const cl_device_id *devices,
-         const char *names, cl_int *error),
-        (context, device_count, devices, names, error))
-CREATES(LAYER_PROGRAM, cl_program, clLinkProgram, NULL, (void)0,
-        (cl_context context, cl_uint device_count, const cl_device_id *devices,
-         const char *options, cl_uint program_count, const cl_program *programs,
-         void(CL_CALLBACK *notify)(cl_program, void *), void *user,
-         cl_int *error),
-        (context, device_count, devices, options, program_count, programs,
-         notify, user, error))
 CREATES(LAYER_KERNEL, cl_kernel, clCreateKernel, name,
         kernel_created(created, program, name),
         (cl_program program, const char *name, cl_int *error),
         (program, name, error))
-CREATES(LAYER_KERNEL, cl_kernel, clCloneKernel, NULL, (void)0,
-        (cl_kernel kernel, cl_int *error), (kernel, error))
-CREATES(LAYER_EVENT, cl_event, clCreateUserEvent, NULL, (void)0,
-        (cl_context context, cl_int *error), (context, error))
-CREATES(LAYER_SAMPLER, cl_sampler, clCreateSampler, NULL, (void)0,
-        (cl_context context, cl_bool normalized, cl_addressing_mode addressing,
-         cl_filter_mode filter, cl_int *error),
-        (context, normalized, addressing, filter, error))
-
-cl_int CL_API_CALL layer_clCreateKernelsInProgram(
-    cl_program program, cl_uint room, cl_kernel *kernels, cl_uint *out_count)
-{
-    cl_uint made = 0;
-    cl_int error;
-
-    if (fault_call(F_clCreateKernelsInProgram, NULL, &error))
-        return error;
-    error = target.clCreateKernelsInProgram(program, room, kernels, &made);
-
-    if (out_count)
-        *out_count = made;
-    if (error == CL_SUCCESS && kernels)
-        count(&counts.created[LAYER_KERNEL], made);
-    return error;
-}
 
 #define RETAINS(object, type, name)                                          \
     cl_int CL_API_CALL layer_##name(type handle)                             \
@@ -179,10 +116,8 @@ cl_int CL_API_CALL layer_clCreateKernelsInProgram(
 RETAINS(LAYER_CONTEXT, cl_context, clRetainContext)
 RETAINS(LAYER_QUEUE, cl_command_queue, clRetainCommandQueue)
 RETAINS(LAYER_MEMORY, cl_mem, clRetainMemObject)
-RETAINS(LAYER_PROGRAM, cl_program, clRetainProgram)
 RETAINS(LAYER_KERNEL, cl_kernel, clRetainKernel)
 RETAINS(LAYER_EVENT, cl_event, clRetainEvent)
-RETAINS(LAYER_SAMPLER, cl_sampler, clRetainSampler)
 
 /* Defines a release function. note: a statement that removes records. */
 #define RELEASES(object, type, name, note)                                   \
@@ -210,7 +145,6 @@ RELEASES(LAYER_PROGRAM, cl_program, clReleaseProgram, program_gone(handle))
 RELEASES(LAYER_KERNEL, cl_kernel, clReleaseKernel, kernel_gone(handle))
 RELEASES(LAYER_EVENT, cl_event, clReleaseEvent,
          (event_gone(handle), hold_event_gone(handle)))
-RELEASES(LAYER_SAMPLER, cl_sampler, clReleaseSampler, (void)0)
 
 /* ---- queries, and functions without an object ---- */
 
@@ -255,8 +189,6 @@ PASSES(clGetMemObjectInfo, (cl_mem memory, cl_mem_info name, ROOM),
        (memory, name, room, value, out_size))
 PASSES(clGetProgramInfo, (cl_program program, cl_program_info name, ROOM),
        (program, name, room, value, out_size))
-PASSES(clGetKernelInfo, (cl_kernel kernel, cl_kernel_info name, ROOM),
-       (kernel, name, room, value, out_size))
 PASSES(clGetKernelWorkGroupInfo,
        (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info name,
         ROOM),

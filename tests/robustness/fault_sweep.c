@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "../support/seed.h"
-#include "../opencl-layer/heap_tracking.h"
+#include "heap_tracking.h"
 #include "support/case_summary.h"
 
 /* Cases that take longer are reported. */
@@ -21,9 +21,8 @@ struct plug plug;
 char sweep_cache[4096];
 static const struct sweep_subject *subject;
 static char label[512];
-static const char *part_name = ""; /* The current part of the program. */
-/* beyond: cases that made fewer calls than their script waits for. */
-static uint64_t cases, delivered, beyond, failures, asked_last;
+static const char *part_name;
+static uint64_t cases, delivered, failures;
 static bool all_cases, delivered_last;
 static uint64_t seed = 1;
 
@@ -124,7 +123,46 @@ void sweep_state_check(const struct sweep_state *before, bool heap)
     heap_print();
 }
 
-/* ---- cases ---- */
+/* ---- sets of numbers ---- */
+
+#define SET_SIZE (1u << 18)
+
+struct set {
+    uint64_t members[SET_SIZE]; /* open addressing; 0 is free */
+};
+
+/* Returns true if the number, which is not 0, was not in the set. */
+static bool set_add(struct set *set, uint64_t number)
+{
+    uint32_t at = (uint32_t)(number >> 16) % SET_SIZE;
+
+    while (set->members[at] != 0 && set->members[at] != number)
+        at = (at + 1) % SET_SIZE;
+    if (set->members[at] == number)
+        return false;
+    set->members[at] = number;
+    return true;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t number)
+{
+    return ((hash ^ number) * UINT64_C(0x9e3779b97f4a7c15)) | 1;
+}
+
+/* ---- the calls of a part ---- */
+
+#define MAX_CALLS (1u << 14)
+/* The number of calls from a site that fail. */
+#define OCCURRENCES 2u
+
+/* The nth call from a call site. */
+struct call {
+    const char *function;
+    uint64_t site, nth;
+};
+
+static struct call calls[MAX_CALLS];
+static uint64_t call_count;
 
 static void case_run(const struct layer_script *script)
 {
@@ -135,150 +173,150 @@ static void case_run(const struct layer_script *script)
     subject->one_case(script);
     alarm(0);
     delivered += delivered_last;
-    beyond += !delivered_last && asked_last < script->nth;
-    if (all_cases && now_ms() - start_ms >= SLOW_MS)
+    if (now_ms() - start_ms >= SLOW_MS)
         printf("%s: %" PRIu64 " ms\n", label, now_ms() - start_ms);
 }
 
 void sweep_fault_ends(void)
 {
-    const struct layer_counts counts = plug_counts(&plug);
-
-    delivered_last = counts.faults > 0;
-    asked_last = counts.asked;
+    delivered_last = plug_counts(&plug).faults > 0;
     plug.script_set(NULL);
 }
 
-/* The number of calls that the workload makes to each function. */
-struct profile {
-    uint64_t calls, commands, buffers;
-    uint64_t of[LAYER_MOST_FUNCTIONS];
-};
-
-static struct profile profile_take(void)
+/* Records the first calls from each site. */
+static void calls_record(void)
 {
-    struct layer_script nothing = {.fault = LAYER_FAULT_CALL, .nth = 0};
-    struct profile profile = {0, 0, 0, {0}};
-    const char *name;
+    static const struct layer_script record = {.fault = LAYER_FAULT_RECORD};
+    static struct set found;
+    uint64_t site;
+    const char *function;
 
     snprintf(label, sizeof label, "%s without a fault", part_name);
     for (int i = 0; i < 2; i++) /* The second pass compiles nothing. */
-        case_run(&nothing);
-    plug.script_set(&nothing);
-    subject->pass();
-    for (uint32_t i = 0; i < LAYER_MOST_FUNCTIONS; i++) {
-        name = plug.function(i, &profile.of[i]);
-        if (!name)
-            break;
-        profile.calls += profile.of[i];
-        if (strncmp(name, "clEnqueue", 9) == 0)
-            profile.commands += profile.of[i];
-        if (strcmp(name, "clCreateBuffer") == 0)
-            profile.buffers = profile.of[i];
+        case_run(&record);
+    subject->pass(&record);
+    memset(&found, 0, sizeof found);
+    call_count = 0;
+    for (uint64_t n = 1; (function = plug.call(n, &site)) != NULL; n++) {
+        uint64_t nth = 1;
+
+        while (nth <= OCCURRENCES && !set_add(&found, mix(site, nth)))
+            nth++;
+        if (nth <= OCCURRENCES && call_count < MAX_CALLS)
+            calls[call_count++] = (struct call){function, site, nth};
     }
     plug.script_set(NULL);
-    return profile;
 }
 
-static void describe(const char *name, const struct layer_script *script)
-{
-    snprintf(label, sizeof label,
-             "%s %s: call %" PRIu64 " of %s, pick %u, times %" PRIu64,
-             part_name, name, script->nth,
-             script->function ? script->function : "all", script->pick,
-             script->times);
-}
+/* ---- cases ---- */
 
-/*
- * Runs a case in which call nth of the function fails (NULL: of any function),
- * with every error code that the function may return, or with one code that
- * pick selects.
- */
-static void fail_call(const char *name, enum layer_fault fault,
-                      const char *function, uint64_t nth, uint64_t times,
-                      bool every)
-{
-    struct layer_script script = {.fault = fault,
-                                  .function = function,
-                                  .nth = nth,
-                                  .times = times,
-                                  .spare_releases = times > 1,
-                                  .build_log = "scripted failure"};
-    uint32_t picks = 1;
-    int32_t code;
-
-    if (!every)
-        script.pick = (uint32_t)sweep_random(1u << 20);
-    for (uint32_t i = 0; i < picks; i++, script.pick++) {
-        describe(name, &script);
-        case_run(&script);
-        if (every && i == 0 && delivered_last)
-            picks = plug.codes(plug.failed(&code));
-    }
-}
-
-/*
- * Checks that the fault occurred in at least half of the cases since these
- * counts, without those that made too few calls. A sweep whose faults do not
- * occur tests nothing.
- */
-static void delivery_check(const char *name, uint64_t cases_before,
-                           uint64_t delivered_before, uint64_t beyond_before)
-{
-    const uint64_t run = cases - cases_before - (beyond - beyond_before);
-    const uint64_t occurred = delivered - delivered_before;
-
-    if (occurred > 0 && occurred * 2 >= run)
-        return;
-    failures++;
-    fprintf(stderr,
-            "FAIL %s %s: %" PRIu64 " of %" PRIu64 " cases met a fault\n",
-            part_name, name, occurred, run);
-}
-
-/*
- * Runs a case for each nth from 1 to last, or for some random ones. The number
- * of queries that a wait makes depends on the machine's load. If a case made
- * fewer calls than the profile counted, later cases are limited to that
- * number, and another random case replaces it.
- */
-static void sweep(const char *name, enum layer_fault fault, uint64_t last,
-                  uint64_t times, uint64_t random_count)
-{
-    const bool each = all_cases || random_count > last;
-    uint64_t rounds = each ? last : random_count;
-    const uint64_t start = cases, start_ms = now_ms(), occurred = delivered;
-    const uint64_t beyond_before = beyond;
-
-    for (uint64_t i = 1; i <= rounds; i++) {
-        fail_call(name, fault, NULL, each ? i : 1 + sweep_random(last), times,
-                  all_cases && times == 1);
-        if (!delivered_last && asked_last > 0 && asked_last < last) {
-            last = asked_last;
-            rounds += !each;
-        }
-        if (i % 100 == 0 || i == rounds)
-            printf("%s %s: call %" PRIu64 " of %" PRIu64 ", %" PRIu64
-                   " cases, %" PRIu64 " s\n",
-                   part_name, name, i, rounds, cases - start,
-                   (now_ms() - start_ms) / 1000);
-        fflush(stdout);
-    }
-    delivery_check(name, start, occurred, beyond_before);
-}
-
-/* Sweeps over each function at least once. */
-static void sweep_functions(const struct profile *profile)
-{
-    const uint64_t start = cases, occurred = delivered;
+/* A kind of fault. */
+struct sweep {
     const char *name;
-    uint64_t calls;
+    enum layer_fault fault;
+    const char *functions; /* The prefix of their names. */
+    uint64_t times;
+};
 
-    for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
-        if (profile->of[i] > 0)
-            fail_call("function", LAYER_FAULT_CALL, name,
-                      1 + sweep_random(profile->of[i]), 1, false);
-    delivery_check("function", start, occurred, beyond);
+static const struct sweep once = {"once", LAYER_FAULT_CALL, "cl", 1},
+                          ever = {"ever", LAYER_FAULT_CALL, "cl", UINT64_MAX},
+                          later = {"later", LAYER_FAULT_AFTER_ENQUEUE,
+                                   "clEnqueue", 1},
+                          lazy = {"lazy", LAYER_FAULT_LAZY, "clCreateBuffer",
+                                  1},
+                          lazy_ever = {"lazy for ever", LAYER_FAULT_LAZY,
+                                       "clCreateBuffer", UINT64_MAX},
+                          lazy_later = {"lazy later", LAYER_FAULT_LAZY_LATER,
+                                        "clCreateBuffer", 1};
+
+/* Lets the call fail with all errors of its function, or with one. */
+static void call_fails(const struct sweep *sweep, const struct call *call,
+                       bool all)
+{
+    static uint32_t turn;
+    const uint32_t codes = plug.codes(call->function);
+    struct layer_script script = {.fault = sweep->fault,
+                                  .site = call->site,
+                                  .nth = call->nth,
+                                  .times = sweep->times,
+                                  .pick = turn++,
+                                  .spare_releases = sweep->times > 1,
+                                  .build_log = "scripted failure"};
+
+    for (uint32_t i = 0; i < (all ? codes : 1); i++, script.pick++) {
+        snprintf(label, sizeof label,
+                 "%s %s: %s, case %d %#" PRIx64 " %" PRIu64 " %u %" PRIu64,
+                 part_name, sweep->name, call->function, (int)sweep->fault,
+                 call->site, call->nth, script.pick % codes, sweep->times);
+        case_run(&script);
+    }
+}
+
+/* Returns true if calls of the function do not fail for ever (layer.h). */
+static bool is_spared(const char *function)
+{
+    return strncmp(function, "clRelease", 9) == 0 ||
+           strncmp(function, "clRetain", 8) == 0 ||
+           strcmp(function, "clEnqueueUnmapMemObject") == 0;
+}
+
+/* Removes the calls that a case of this group tests already. */
+static uint64_t calls_select(const struct sweep *sweep, uint64_t group,
+                             struct call *out)
+{
+    static struct set tested;
+    uint64_t count = 0;
+
+    for (uint64_t i = 0; i < call_count; i++) {
+        uint64_t key = mix(calls[i].site, calls[i].nth);
+
+        key = mix(mix(key, group), (uint64_t)sweep->fault);
+        if (strncmp(calls[i].function, sweep->functions,
+                    strlen(sweep->functions)) == 0 &&
+            (sweep->times == 1 || !is_spared(calls[i].function)) &&
+            set_add(&tested, mix(key, sweep->times)))
+            out[count++] = calls[i];
+    }
+    return count;
+}
+
+/*
+ * Lets the selected calls fail, or random ones: the first of each function that
+ * no case has tested, and random_count others.
+ */
+static void sweep_run(const struct sweep *sweep, uint64_t group,
+                      uint64_t random_count)
+{
+    static struct set sites, functions;
+    static struct call selected[MAX_CALLS];
+    const uint64_t count = calls_select(sweep, group, selected);
+    const uint64_t start = cases, start_ms = now_ms(), occurred = delivered;
+
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t at = i + (all_cases ? 0 : sweep_random(count - i));
+        const struct call call = selected[at];
+        const bool is_new =
+            sweep->times == 1 &&
+            set_add(all_cases ? &sites : &functions,
+                    all_cases ? mix(call.site, (uint64_t)sweep->fault)
+                              : mix((uintptr_t)call.function, 1));
+
+        selected[at] = selected[i];
+        if (!all_cases && !is_new && random_count-- == 0)
+            break;
+        call_fails(sweep, &call, all_cases && is_new);
+    }
+    /* A sweep whose faults do not occur tests nothing. */
+    if (cases > start && (delivered - occurred) * 2 < cases - start) {
+        failures++;
+        fprintf(stderr,
+                "FAIL %s %s: %" PRIu64 " of %" PRIu64 " cases met a fault\n",
+                part_name, sweep->name, delivered - occurred, cases - start);
+    }
+    if (all_cases)
+        printf("%s %s: %" PRIu64 " cases, %" PRIu64 " s\n", part_name,
+               sweep->name, cases - start, (now_ms() - start_ms) / 1000);
+    fflush(stdout);
 }
 
 static void on_alarm(int signal_number)
@@ -289,76 +327,54 @@ static void on_alarm(int signal_number)
     _exit(99);
 }
 
-/* Runs the case of the command line: FAULT NTH PICK TIMES [FUNCTION]. */
+/* Runs the case of the command line: FAULT SITE NTH PICK TIMES. */
 static void command_line_case(char **from)
 {
     const struct layer_script script = {
         .fault = (enum layer_fault)atoi(from[0]),
-        .nth = strtoull(from[1], NULL, 10),
-        .pick = (uint32_t)atoi(from[2]),
-        .times = strtoull(from[3], NULL, 10),
-        .function = from[4],
-        .spare_releases = strcmp(from[3], "1") != 0,
+        .site = strtoull(from[1], NULL, 0),
+        .nth = strtoull(from[2], NULL, 10),
+        .pick = (uint32_t)atoi(from[3]),
+        .times = strtoull(from[4], NULL, 10),
+        .spare_releases = strcmp(from[4], "1") != 0,
         .build_log = "scripted failure"};
 
-    const uint64_t start = cases, occurred = delivered;
-
-    describe("by hand", &script);
+    snprintf(label, sizeof label, "%s by hand", part_name);
     case_run(&script);
-    delivery_check("by hand", start, occurred, beyond);
+    printf("%s: %s\n", label, delivered_last ? "failed" : "no fault occurred");
 }
 
-static int chosen(int count, char **names, const char *name)
+static void sweep_parts(int argc, char **argv)
 {
-    return count < 2 || strcmp(names[1], "all") == 0 ||
-           strcmp(names[1], name) == 0;
-}
+    const char *text = "";
+    uint64_t group = 0;
 
-/* Runs the sweeps over one part. Returns the number of its calls. */
-static uint64_t sweep_part(int argc, char **argv)
-{
-    const struct profile taken = profile_take(), *profile = &taken;
-
-    if (argc >= 6 && strcmp(argv[1], "case") == 0)
-        command_line_case(argv + 2);
-    /* Programs with parts have small ones, which the other sweeps cover. */
-    if (!subject->part_select && chosen(argc, argv, "function"))
-        sweep_functions(profile);
-    if (chosen(argc, argv, "once"))
-        sweep("once", LAYER_FAULT_CALL, profile->calls, 1, subject->once);
-    if (chosen(argc, argv, "ever"))
-        sweep("ever", LAYER_FAULT_CALL, profile->calls, UINT64_MAX,
-              subject->ever);
-    if (chosen(argc, argv, "later"))
-        sweep("later", LAYER_FAULT_AFTER_ENQUEUE, profile->commands, 1,
-              subject->later);
-    if (chosen(argc, argv, "lazy")) {
-        sweep("lazy", LAYER_FAULT_LAZY, profile->buffers, 1, subject->lazy);
-        sweep("lazy for ever", LAYER_FAULT_LAZY, profile->buffers, UINT64_MAX,
-              subject->lazy / 2);
-        sweep("lazy later", LAYER_FAULT_LAZY_LATER, profile->buffers, 1,
-              subject->lazy);
+    if (argc >= 3 && strcmp(argv[1], "part") == 0) {
+        text = argv[2];
+        argc -= 2;
+        argv += 2;
     }
-    return profile->calls;
-}
-
-/* Runs the sweeps over all parts. Returns the number of their calls. */
-static uint64_t sweep_all(int argc, char **argv)
-{
-    uint64_t calls = 0;
-
-    if (!subject->part_select)
-        return sweep_part(argc, argv);
-    for (uint64_t i = 0; (part_name = subject->part_select(i)) != NULL; i++)
-        calls += sweep_part(argc, argv);
-    return calls;
+    for (uint64_t i = 0; (part_name = subject->part_select(i, &group)); i++) {
+        if (!strstr(part_name, text))
+            continue;
+        calls_record();
+        if (argc >= 7 && strcmp(argv[1], "case") == 0) {
+            command_line_case(argv + 2);
+            continue;
+        }
+        sweep_run(&once, group, subject->once);
+        sweep_run(&ever, group, subject->ever);
+        sweep_run(&later, group, subject->later);
+        sweep_run(&lazy, group, subject->lazy);
+        sweep_run(&lazy_ever, group, subject->lazy / 2);
+        sweep_run(&lazy_later, group, subject->lazy);
+    }
 }
 
 int sweep_main(int argc, char **argv, const struct sweep_subject *of)
 {
     const char *text = getenv("TANDEM_TEST_LONG");
     const uint64_t start_ms = now_ms();
-    uint64_t calls;
     char name[64];
 
     subject = of;
@@ -374,10 +390,10 @@ int sweep_main(int argc, char **argv, const struct sweep_subject *of)
     /* The plugin keeps the memory of this thread's messages. */
     plug.api->device_count(NULL);
     heap_watch(plug.api);
-    calls = sweep_all(argc, argv);
+    sweep_parts(argc, argv);
     plug_cache_remove(sweep_cache);
-    printf("%" PRIu64 " calls, %" PRIu64 " cases, %" PRIu64
-           " of them with a fault, %" PRIu64 " failures, %" PRIu64 " s\n",
-           calls, cases, delivered, failures, (now_ms() - start_ms) / 1000);
+    printf("%" PRIu64 " cases, %" PRIu64 " of them with a fault, %" PRIu64
+           " failures, %" PRIu64 " s\n",
+           cases, delivered, failures, (now_ms() - start_ms) / 1000);
     return case_summary(delivered - failures, failures);
 }

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fault sweeps over a program that uses OpenCL: one case for each call that
- * the program makes and each error that the function may return. A test
- * defines what a case does. This file enumerates the cases, compares the
+ * Fault sweeps over a program that uses OpenCL. A test defines the parts of its
+ * program and what a case does. This file enumerates the cases, compares the
  * counts before and after, and reads the program's arguments.
  *
- * By default, CONFORMANCE_SEED selects a subset. With TANDEM_TEST_LONG=1 all
- * cases run, except that permanent failures use one error code for each call.
- * With an argument only that sweep runs (or "all"). "case FAULT NTH PICK TIMES
- * [FUNCTION]" runs that case alone; FAULT is a number of enum layer_fault.
+ * A call site is a stack of return addresses in the tested libraries. Calls
+ * from the same site run the same code afterwards, so a case is not needed for
+ * each of them. The first and the second call from each site in a group of
+ * parts fail, because the second one has the results of the first to clean up.
+ * When a site is reached for the first time, the call fails with each error
+ * that the function may return. Its calls in other groups, and calls that keep
+ * failing, take one of the errors in turn.
+ *
+ * By default, CONFORMANCE_SEED selects a subset of the cases. With
+ * TANDEM_TEST_LONG=1 all of them run. "part NAME" as first arguments selects
+ * the parts with that text in their name. "case FAULT SITE NTH PICK TIMES" runs
+ * that case alone; FAULT is a number of enum layer_fault.
  *
  * All cases run in one process, because OpenCL does not survive a fork.
  */
@@ -20,15 +27,18 @@
 struct sweep_subject {
     const char *name;
     /*
-     * Selects what one_case and pass run from now on, if the program has parts
-     * with their own sweeps. Returns the name of the part, counted from 0, or
-     * NULL after the last one. NULL if the program has no parts.
+     * Selects what one_case and pass run from now on. Returns the name of the
+     * part, counted from 0, or NULL after the last one. Parts of the same group
+     * run the same code of the plugin.
      */
-    const char *(*part_select)(uint64_t part);
+    const char *(*part_select)(uint64_t part, uint64_t *out_group);
     /* Runs one case under the script. Failed checks call sweep_report. */
     void (*one_case)(const struct layer_script *script);
-    /* Runs the program once, without checks and without a script. */
-    void (*pass)(void);
+    /*
+     * Runs the part once, without checks, and the same calls under the script
+     * as one_case.
+     */
+    void (*pass)(const struct layer_script *script);
     /*
      * sweep_report prints these texts: the first call of the case that failed,
      * and what was wrong. They are empty if no call failed.

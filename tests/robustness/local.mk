@@ -20,20 +20,19 @@ TESTS += %D%/check-rusticl
 endif
 endif
 endif
-test_allocation_failure_SOURCES += %D%/failing_malloc.c \
-	%D%/allocation_workload.c %D%/operator_allocations.c \
+test_allocation_failure_SOURCES += %D%/heap_tracking.c %D%/host_workload.c \
 	%D%/operator_example.c
 test_allocation_failure_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 
 if OPENCL
 check_LTLIBRARIES += libplugin-under-layer.la
-libplugin_under_layer_la_SOURCES = %D%/plugin_under_layer.c %D%/workload_gemm.c \
-	%D%/workload_parts.c %D%/opencl_workload.c
+libplugin_under_layer_la_SOURCES = %D%/plugin_under_layer.c \
+	%D%/opencl_workload.c %D%/call_sequence.c
 TESTS += %D%/check-faults-gpu
 long_tests += %D%/long-fault-sweep
 if CHECK
 libplugin_under_layer_la_SOURCES += %D%/single_fault.c
-test_programs += test-faults test-operator-faults test-ring-transfer test-enumeration \
+test_programs += test-faults test-enumeration \
 	test-transfer-path \
 	test-deferred-submission test-import test-last-group-combine \
 	test-async-error test-memory test-blocking-timeout test-compile-lock \
@@ -44,11 +43,9 @@ test_programs += test-host-faults
 endif
 endif
 endif
-sweep_sources = %D%/fault_sweep.c tests/opencl-layer/heap_tracking.c
-test_faults_SOURCES += $(sweep_sources)
-test_operator_faults_SOURCES += $(sweep_sources) %D%/operator_example.c
-test_ring_transfer_SOURCES += $(sweep_sources)
-test_host_faults_SOURCES += $(sweep_sources)
+sweep_sources = %D%/fault_sweep.c %D%/heap_tracking.c
+test_faults_SOURCES += $(sweep_sources) %D%/operator_example.c
+test_host_faults_SOURCES += $(sweep_sources) %D%/host_workload.c
 test_blocking_timeout_SOURCES += tests/opencl-layer/fake_clock.c
 test_never_completing_command_SOURCES += tests/opencl-layer/fake_clock.c
 

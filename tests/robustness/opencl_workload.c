@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The frame of the workload: opening a device, running sections, and calls
- * that most sections make.
- */
+/* Opens a device, and calls that most tests make; see opencl_workload.h. */
 #include "opencl_workload.h"
 
 #include "../../tools/common/tensor_call.h"
@@ -56,10 +53,8 @@ bool call_succeeded(struct workload *work, enum tandem_status status,
                  (int)status);
         record_violation(work, text);
     }
-    if (work->status == TANDEM_OK) {
+    if (work->status == TANDEM_OK)
         work->status = status;
-        work->call = call;
-    }
     if (!work->failed[0])
         snprintf(work->failed, sizeof work->failed, "%s: %s: %d: %s",
                  work->section, call, (int)status, message);
@@ -80,7 +75,6 @@ bool workload_open(struct workload *work, const char *const *pairs)
     }
     work->opened++;
     work->section = "open";
-    work->status = TANDEM_OK;
     work->lost = false;
     work->device = NULL;
     status = work->api->open(0, &options, &work->device);
@@ -98,45 +92,18 @@ void workload_close(struct workload *work)
     work->device = NULL;
 }
 
-/* ---- sections ---- */
-
-/*
- * Runs a section on its own stream. Waiting on the stream reports and clears
- * its errors, so that the next section starts without one.
- */
-static bool section_run_on_stream(struct workload *work,
-                                  const struct section *section)
-{
-    bool passed;
-
-    work->section = section->name;
-    work->status = TANDEM_OK;
-    work->stream = NULL;
-    passed = CALL(work, stream_create, work->device, 0, &work->stream);
-    if (!passed && work->stream)
-        record_violation(work, "stream_create failed and gave a stream");
-    if (passed) {
-        passed = section_run(work, section);
-        passed &= stream_wait(work, work->stream);
-    }
-    work->api->stream_destroy(work->stream);
-    return passed;
-}
-
-void workload_run(struct workload *work,
-                  void (*called)(struct workload *work, bool passed))
-{
-    for (size_t i = 0; i < SECTIONS; i++) {
-        bool passed;
-
-        passed = section_run_on_stream(work, &sections[i]);
-        work->failures += !passed;
-        if (called)
-            called(work, passed);
-    }
-}
-
 /* ---- common calls ---- */
+
+bool stream_new(struct workload *work, uint32_t flags,
+                struct tandem_stream **out_stream)
+{
+    const enum tandem_status status =
+        work->api->stream_create(work->device, flags, out_stream);
+
+    if (status != TANDEM_OK && *out_stream)
+        record_violation(work, "stream_create failed and gave a stream");
+    return call_succeeded(work, status, "stream_create");
+}
 
 bool buffer_new(struct workload *work, uint64_t bytes,
                 struct tandem_buffer **out_buffer)
@@ -171,8 +138,9 @@ static bool near(float got, float want)
     return got == want || fabsf(got - want) <= 1e-4f * fmaxf(1.0f, fabsf(want));
 }
 
-bool content_matches(struct workload *work, struct tandem_buffer *buffer,
-                     const float *want, uint32_t count, const char *what)
+bool range_matches(struct workload *work, struct tandem_buffer *buffer,
+                   uint32_t first, const float *want, uint32_t count,
+                   const char *what)
 {
     /* A lost device may still write to its target later, while another device
      * is tested. */
@@ -183,16 +151,22 @@ bool content_matches(struct workload *work, struct tandem_buffer *buffer,
     uint32_t i = 0;
 
     memset(got, 0xff, bytes);
-    if (!CALL(work, download, work->stream, buffer, 0, got, bytes, 0,
-              TANDEM_TIMEOUT_INFINITE))
+    if (!CALL(work, download, work->stream, buffer, first * sizeof(float), got,
+              bytes, 0, TANDEM_TIMEOUT_INFINITE))
         return false;
     while (i < count && near(got[i], want[i]))
         i++;
     if (i == count)
         return true;
-    snprintf(text, sizeof text, "%s: element %u is %g, not %g", what, i,
+    snprintf(text, sizeof text, "%s: element %u is %g, not %g", what, first + i,
              (double)got[i], (double)want[i]);
     return record_violation(work, text);
+}
+
+bool content_matches(struct workload *work, struct tandem_buffer *buffer,
+                     const float *want, uint32_t count, const char *what)
+{
+    return range_matches(work, buffer, 0, want, count, what);
 }
 
 struct tandem_tensor_desc vector(struct tandem_buffer *buffer, int64_t count)

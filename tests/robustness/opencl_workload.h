@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A workload that uses all of a plugin through backend.h. Each section creates
- * what it needs, checks what it computed and frees everything, so that a
- * failure in one section does not affect the next.
+ * A device of a plugin, calls that record what they return, and a workload that
+ * checks what it computed and frees everything.
  *
  * Call it from one thread.
  */
@@ -13,23 +12,19 @@
 #include "common/tensor_desc.h"
 
 #define WORKLOAD_TEXT 1024
-/* The largest number of elements of a buffer. */
-#define LARGEST (1200u << 10)
+/* The largest number of elements of a buffer: four of them do not fit into the
+ * plugin's ring of pinned memory. Not a multiple of the size of its commands. */
+#define LARGEST ((1200u << 10) + 321u)
 
 struct workload {
     const struct tandem_backend *api;
     struct tandem_device *device;
     uint32_t opened;              /* The number of calls of workload_open. */
-    struct tandem_stream *stream; /* The stream of the current section. */
-    /* The number of calls that this device does not support. */
-    uint32_t unsupported;
+    struct tandem_stream *stream; /* The current stream. */
     /* A call returned TANDEM_DEVICE_LOST. */
     bool lost;
-    enum tandem_status status; /* The first failure of the section. */
-    const char *call;          /* The call that failed. */
-    uint32_t failures;         /* The number of sections that failed. */
-    /* The current section, or the last one that failed. */
-    const char *section;
+    const char *section, *call; /* The current part, and a step of it. */
+    enum tandem_status status;  /* of the first failure, or TANDEM_OK */
     /* The first failure: section, call, message. */
     char failed[WORKLOAD_TEXT];
     /*
@@ -44,11 +39,6 @@ const struct tandem_backend *workload_plugin(const char *path);
 /* Opens device 0 with pairs of keys and values that end with NULL. */
 bool workload_open(struct workload *work, const char *const *pairs);
 void workload_close(struct workload *work);
-/* Runs all sections. Calls `called`, which may be NULL, after each one. */
-void workload_run(struct workload *work,
-                  void (*called)(struct workload *work, bool held));
-
-/* ---- for sections and for tests of single faults ---- */
 
 /* Records a violation in wrong. Returns false. */
 bool record_violation(struct workload *work, const char *what);
@@ -58,6 +48,8 @@ bool call_succeeded(struct workload *work, enum tandem_status status,
 /* Calls a function of the plugin. Returns true if that returned TANDEM_OK. */
 #define CALL(work, function, ...)                                              \
     call_succeeded((work), (work)->api->function(__VA_ARGS__), #function)
+bool stream_new(struct workload *work, uint32_t flags,
+                struct tandem_stream **out_stream);
 /* Waits for all work of the stream. */
 bool stream_wait(struct workload *work, struct tandem_stream *stream);
 bool buffer_new(struct workload *work, uint64_t bytes,
@@ -66,7 +58,11 @@ bool buffer_new(struct workload *work, uint64_t bytes,
 void fill_ramp(float *out, uint32_t count, float first, float by);
 bool upload(struct workload *work, struct tandem_buffer *buffer,
             const void *source, uint64_t bytes);
-/* Downloads the buffer and compares its content. */
+/* Downloads `count` elements, from `first`, and compares them. */
+bool range_matches(struct workload *work, struct tandem_buffer *buffer,
+                   uint32_t first, const float *want, uint32_t count,
+                   const char *what);
+/* Does so from element 0. */
 bool content_matches(struct workload *work, struct tandem_buffer *buffer,
                      const float *want, uint32_t count, const char *what);
 struct tandem_tensor_desc vector(struct tandem_buffer *buffer, int64_t count);
@@ -78,22 +74,11 @@ bool launch(struct workload *work, uint32_t id, const double *floats,
 bool launch_add(struct workload *work, struct tandem_buffer *out,
                 struct tandem_buffer *a, double by, int64_t count);
 
-/* A part of the workload. run returns true if the section passed. */
-struct section {
-    const char *name;
-    /*
-     * The size of two buffers for the section. The first one contains 1, 1.5,
-     * 2, ... 0 means that the section gets no buffers.
-     */
-    uint32_t elements;
-    bool (*run)(struct workload *work, struct tandem_buffer *a,
-                struct tandem_buffer *b);
-};
-#define SECTIONS 15
-extern const struct section sections[SECTIONS];
-/* Runs one section on the current stream. Returns true if it passed. */
-bool section_run(struct workload *work, const struct section *section);
-bool section_products(struct workload *work, struct tandem_buffer *first,
-                      struct tandem_buffer *second);
+/*
+ * Calls all entries that use memory, streams and events, in an order that the
+ * seed selects, with buffers of at most LARGEST elements. Returns true if all
+ * calls succeeded. Frees what it has created.
+ */
+bool sequence_run(struct workload *work, uint32_t elements, uint64_t seed);
 
 #endif

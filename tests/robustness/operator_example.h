@@ -13,8 +13,8 @@
 
 #include "common/tensor_desc.h"
 #include "../../tools/common/resident_op.h"
+#include "opencl_workload.h"
 
-#define MAX_EXAMPLE_OUTPUT_BYTES (1u << 20)
 /*
  * Each operator has an example with at least one shape. The shapes before
  * FALLBACK_EXAMPLE_SHAPE may make a device enqueue more commands for the same
@@ -31,13 +31,17 @@ const char *example_shape_text(size_t shape);
  */
 bool example_build(struct resident_op *op, const struct tandem_op_info *info,
                    size_t shape);
-/* Overwrites the outputs, except those that are also inputs. */
-enum tandem_status example_outputs_clear(const struct resident_op *op);
+/* The outputs of an example without a fault; NULL before it ran. */
+struct example_outputs {
+    void *data[TANDEM_MAX_OPERANDS];
+};
+void example_outputs_free(struct example_outputs *outputs);
 /*
- * Returns true if two values of an output are equal, except for rounding
- * errors of f32.
+ * Runs the example on a new stream of the device of `work`, and compares its
+ * outputs with the wanted ones, which it sets if they are NULL. Returns true if
+ * all calls succeeded.
  */
-bool example_outputs_equal(const struct tandem_tensor_desc *out,
-                           const void *got, const void *want);
+bool example_run(struct workload *work, const struct tandem_op_info *info,
+                 size_t shape, struct example_outputs *want);
 
 #endif

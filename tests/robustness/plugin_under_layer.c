@@ -15,8 +15,7 @@
 #define PLUGIN ".libs/tandem-opencl.so"
 
 const char *const plug_objects[LAYER_OBJECTS] = {
-    "contexts", "queues", "memory objects", "programs",
-    "kernels",  "events", "samplers"};
+    "contexts", "queues", "memory objects", "programs", "kernels", "events"};
 
 /* ISO C has no cast from the void * of dlsym to a function pointer. */
 static bool find(void *library, const char *name, void *out_function)
@@ -42,6 +41,7 @@ void plug_layer(struct plug *plug)
         !find(layer, "layer_hanging", &plug->hanging) ||
         !find(layer, "layer_defer_submission", &plug->hold) ||
         !find(layer, "layer_function", &plug->function) ||
+        !find(layer, "layer_call", &plug->call) ||
         !find(layer, "layer_failed", &plug->failed) ||
         !find(layer, "layer_codes", &plug->codes)) {
         fprintf(stderr, "%s: %s\n", path, dlerror());

@@ -12,18 +12,18 @@
 
 #include "../opencl-layer/layer.h"
 
-#define LAYER_MOST_FUNCTIONS 128u
-
+/* The plugin's table, and the functions of the layer. */
 struct plug {
     const struct tandem_backend *api;
-    layer_counts_fn counts;
-    layer_script_fn script_set;
-    layer_release_fn release;
-    layer_hanging_fn hanging;
-    layer_hold_fn hold;
-    layer_function_fn function;
-    layer_failed_fn failed;
-    layer_codes_fn codes;
+    __typeof__(layer_counts_read) *counts;
+    __typeof__(layer_set_fault) *script_set;
+    __typeof__(layer_release) *release;
+    __typeof__(layer_hanging) *hanging;
+    __typeof__(layer_defer_submission) *hold;
+    __typeof__(layer_function) *function;
+    __typeof__(layer_call) *call;
+    __typeof__(layer_failed) *failed;
+    __typeof__(layer_codes) *codes;
 };
 
 extern const char *const plug_objects[LAYER_OBJECTS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tracks heap blocks of the tested libraries; see heap_tracking.h. */
+/* Recorded and failing allocations; see heap_tracking.h. */
 #include <config.h>
 
 #include "heap_tracking.h"
@@ -36,15 +36,16 @@ void heap_print(void)
 
 #else
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <link.h>
-#include <malloc.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/last_error.h"
 
@@ -57,7 +58,8 @@ void __libc_free(void *memory);
 
 #define LIBRARIES 4
 #define BUCKETS 4096u
-#define BLOCKS 16384u
+#define BLOCKS 65536u
+#define FRAMES 12
 /* Only pools of handles have this alignment. */
 #define POOL_ALIGNMENT 64u
 
@@ -73,6 +75,15 @@ static const struct link_map *libraries[LIBRARIES];
 static struct block blocks[BLOCKS], *unused, *buckets[BUCKETS];
 static uint32_t taken; /* The number of blocks ever used. */
 static uint64_t live, live_bytes;
+/* Since heap_fail: allocations, and those that failed. */
+static uint64_t counted, failed, fail_nth, fail_times;
+static void *failure[FRAMES]; /* The stack of the first failure. */
+static int failure_depth;
+/* The number of calls of the library that this thread is in; and nonzero while
+ * this thread is in the functions below. */
+static __thread int call_depth, in_wrapper;
+
+/* ---- which allocations are recorded ---- */
 
 static const struct link_map *library_of(const void *address)
 {
@@ -93,13 +104,27 @@ void heap_watch(const void *address)
     __atomic_store_n(&libraries[at], library, __ATOMIC_RELEASE);
 }
 
-static bool watched(const void *caller)
+void heap_call_enter(void)
+{
+    call_depth++;
+}
+
+void heap_call_leave(void)
+{
+    call_depth--;
+}
+
+static bool is_recorded(const void *caller)
 {
     const struct link_map *library;
 
-    if (!__atomic_load_n(&libraries[0], __ATOMIC_ACQUIRE))
+    if (in_wrapper > 0 ||
+        (call_depth == 0 && !__atomic_load_n(&libraries[0], __ATOMIC_ACQUIRE)))
         return false;
     library = library_of(caller);
+    if (call_depth > 0)
+        return !library || (!strstr(library->l_name, "tandem-simulated.so") &&
+                            !strstr(library->l_name, "/libopenblas"));
     for (int i = 0; library && i < LIBRARIES; i++)
         if (__atomic_load_n(&libraries[i], __ATOMIC_ACQUIRE) == library)
             return true;
@@ -131,6 +156,55 @@ void heap_print(void)
     pthread_mutex_unlock(&mutex);
 }
 
+/* ---- failures ---- */
+
+static int stack_take(void **frames)
+{
+    int depth;
+
+    in_wrapper++; /* The first call of backtrace() loads libraries. */
+    depth = backtrace(frames, FRAMES);
+    in_wrapper--;
+    return depth;
+}
+
+void heap_fail(uint64_t nth, uint64_t times)
+{
+    failure_depth = stack_take(failure);
+    failure_depth = 0;
+    counted = failed = 0;
+    fail_nth = nth;
+    fail_times = times;
+}
+
+uint64_t heap_failed(void)
+{
+    return failed;
+}
+
+void heap_failure_print(void)
+{
+    if (failure_depth > 0)
+        backtrace_symbols_fd(failure, failure_depth, STDERR_FILENO);
+}
+
+/* Counts an allocation that is recorded. Returns true if it must fail. */
+static bool must_fail(const void *caller)
+{
+    bool fail;
+
+    if (!is_recorded(caller))
+        return false;
+    pthread_mutex_lock(&mutex);
+    counted++;
+    fail =
+        fail_nth != 0 && counted >= fail_nth && counted - fail_nth < fail_times;
+    if (fail && failed++ == 0)
+        failure_depth = stack_take(failure);
+    pthread_mutex_unlock(&mutex);
+    return fail;
+}
+
 /* ---- the table ---- */
 
 static struct block **bucket_of(const void *memory)
@@ -143,7 +217,7 @@ static void *block_add(void *memory, size_t bytes, const void *caller)
     struct block **bucket = bucket_of(memory), *block;
 
     /* A thread keeps its error message until it ends, at an unknown time. */
-    if (!memory || bytes == LAST_ERROR_BYTES || !watched(caller))
+    if (!memory || bytes == LAST_ERROR_BYTES || !is_recorded(caller))
         return memory;
     pthread_mutex_lock(&mutex);
     block = unused;
@@ -161,17 +235,19 @@ static void *block_add(void *memory, size_t bytes, const void *caller)
     return memory;
 }
 
-static void block_remove(const void *memory)
+/* Returns what is forgotten: a block with memory NULL if it is not recorded. */
+static struct block block_remove(const void *memory)
 {
-    struct block **at = bucket_of(memory), *found;
+    struct block **at = bucket_of(memory), *found, removed = {.memory = NULL};
 
     if (!memory || heap_blocks() == 0)
-        return;
+        return removed;
     pthread_mutex_lock(&mutex);
     while (*at && (*at)->memory != memory)
         at = &(*at)->next;
     found = *at;
     if (found) {
+        removed = *found;
         live--;
         live_bytes -= found->bytes;
         *at = found->next;
@@ -179,6 +255,7 @@ static void block_remove(const void *memory)
         unused = found;
     }
     pthread_mutex_unlock(&mutex);
+    return removed;
 }
 
 /* ---- replacements of the C library's functions ---- */
@@ -186,24 +263,39 @@ static void block_remove(const void *memory)
 #define CALLER __builtin_return_address(0)
 #define EXPORT __attribute__((visibility("default")))
 
+static void *no_memory(void)
+{
+    errno = ENOMEM;
+    return NULL;
+}
+
 EXPORT void *malloc(size_t bytes)
 {
-    return block_add(__libc_malloc(bytes), bytes, CALLER);
+    return must_fail(CALLER) ? no_memory()
+                             : block_add(__libc_malloc(bytes), bytes, CALLER);
 }
 
 EXPORT void *calloc(size_t count, size_t bytes)
 {
-    return block_add(__libc_calloc(count, bytes), count * bytes, CALLER);
+    return must_fail(CALLER)
+               ? no_memory()
+               : block_add(__libc_calloc(count, bytes), count * bytes, CALLER);
 }
 
 EXPORT void *realloc(void *memory, size_t bytes)
 {
+    struct block old;
     void *moved;
 
+    if (bytes > 0 && must_fail(CALLER))
+        return no_memory();
     /* The block goes first: another thread may get its address at once. */
-    block_remove(memory);
+    old = block_remove(memory);
     moved = __libc_realloc(memory, bytes);
-    return block_add(moved, bytes, CALLER);
+    if (moved || bytes == 0 || !old.memory)
+        return block_add(moved, bytes, CALLER);
+    block_add(memory, old.bytes, old.caller);
+    return NULL;
 }
 
 EXPORT void free(void *memory)
@@ -212,35 +304,70 @@ EXPORT void free(void *memory)
     __libc_free(memory);
 }
 
-EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
+static void *memalign_recorded(size_t alignment, size_t bytes,
+                               const void *caller)
 {
-    void *memory = __libc_memalign(alignment, bytes);
+    void *memory;
 
+    if (must_fail(caller))
+        return no_memory();
+    memory = __libc_memalign(alignment, bytes);
     return alignment == POOL_ALIGNMENT ? memory
-                                       : block_add(memory, bytes, CALLER);
+                                       : block_add(memory, bytes, caller);
 }
 
-EXPORT void *memalign(size_t alignment, size_t bytes)
+EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
 {
-    return block_add(__libc_memalign(alignment, bytes), bytes, CALLER);
+    return memalign_recorded(alignment, bytes, CALLER);
 }
 
 EXPORT int posix_memalign(void **out_memory, size_t alignment, size_t bytes)
 {
-    void *memory = __libc_memalign(alignment, bytes);
+    void *memory = memalign_recorded(alignment, bytes, CALLER);
 
     if (!memory)
         return ENOMEM;
-    *out_memory = block_add(memory, bytes, CALLER);
+    *out_memory = memory;
     return 0;
 }
 
 EXPORT char *strdup(const char *text)
 {
     const size_t bytes = strlen(text) + 1;
-    char *copy = block_add(__libc_malloc(bytes), bytes, CALLER);
+    char *copy;
 
+    if (must_fail(CALLER))
+        return no_memory();
+    copy = block_add(__libc_malloc(bytes), bytes, CALLER);
     return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+EXPORT int pthread_create(pthread_t *out_thread,
+                          const pthread_attr_t *attributes,
+                          void *(*start)(void *), void *argument)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *),
+                       void *);
+    void *symbol = dlsym(RTLD_NEXT, "pthread_create");
+
+    if (must_fail(CALLER))
+        return EAGAIN;
+    memcpy(&real, &symbol, sizeof real);
+    return real(out_thread, attributes, start, argument);
+}
+
+EXPORT void *dlopen(const char *path, int mode)
+{
+    static void *(*real)(const char *, int);
+    void *symbol = dlsym(RTLD_NEXT, "dlopen"), *library;
+
+    if (must_fail(CALLER))
+        return NULL;
+    memcpy(&real, &symbol, sizeof real);
+    in_wrapper++;
+    library = real(path, mode);
+    in_wrapper--;
+    return library;
 }
 
 #endif
