@@ -306,8 +306,11 @@ static void sweep_run(const struct sweep *sweep, uint64_t group,
             break;
         call_fails(sweep, &call, all_cases && is_new);
     }
-    /* A sweep whose faults do not occur tests nothing. */
-    if (cases > start && (delivered - occurred) * 2 < cases - start) {
+    /*
+     * A sweep whose faults do not occur tests nothing. A few calls, like the
+     * queries of a wait, depend on the machine's load.
+     */
+    if (cases >= start + 4 && (delivered - occurred) * 2 < cases - start) {
         failures++;
         fprintf(stderr,
                 "FAIL %s %s: %" PRIu64 " of %" PRIu64 " cases met a fault\n",

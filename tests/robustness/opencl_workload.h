@@ -13,7 +13,7 @@
 
 #define WORKLOAD_TEXT 1024
 /* The largest number of elements of a buffer: four of them do not fit into the
- * plugin's ring of pinned memory. Not a multiple of the size of its commands. */
+ * plugin's ring of pinned memory. Not a multiple of a command's size. */
 #define LARGEST ((1200u << 10) + 321u)
 
 struct workload {
