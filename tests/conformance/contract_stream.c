@@ -192,17 +192,22 @@ static void case_elapsed_refused(struct suite *suite)
     }
 }
 
-/* Destroys a stream while work is running. The work completes. */
+/* Destroys a stream while work is running. The work completes, and an event of
+ * the stream stays valid. */
 static void case_destroy_busy(struct suite *suite)
 {
     struct tandem_stream *stream = NULL;
+    struct tandem_event *event = NULL;
     struct vector *a;
 
     if (!CALL_OK(stream_create, suite->device, 0, &stream))
         return;
     a = chain_start(suite, stream);
+    CALL_OK(event_record, stream, &event);
     suite->api.stream_destroy(stream);
     suite->api.stream_destroy(NULL);
+    CALL_OK(event_wait, event, SUITE_TIMEOUT_NS);
+    suite->api.event_destroy(event);
     if (a != NULL)
         expect_vector(suite, NULL, a, 20.0f, 1.0f, "the work");
 }

@@ -187,6 +187,8 @@ static void case_fill(struct suite *suite)
                         pattern, widths[w]);
                 for (uint64_t b = 0; b < bytes; b++)
                     bench.model[offset + b] = pattern[b % widths[w]];
+                /* fill has read the pattern. */
+                memset(pattern, 0, sizeof(patterns[w][i]));
             }
     bench_check(suite, &bench, "after fills");
     bench_free(suite, &bench);
@@ -203,6 +205,10 @@ static void case_nothing(struct suite *suite)
 
         CALL_OK(upload, s, b, 0, &byte, 0, 0);
         CALL_OK(upload, s, b, MOST, &byte, 0, 0);
+        CALL_OK(download, s, b, 5, &byte, 0, 0, SUITE_TIMEOUT_NS);
+        CALL_OK(download, s, b, MOST, &byte, 0, 0, SUITE_TIMEOUT_NS);
+        CALL_OK(copy, s, b, 10, b, 10, 0);
+        CALL_OK(fill, s, b, 8, 0, &byte, 1);
         EXPECT(suite, byte == 1);
         bench_check(suite, &bench, "after nothing");
     }
@@ -238,7 +244,7 @@ void contract_transfer(struct suite *suite)
         {"asynchronous transfers are in order", case_async, false},
         {"copy between buffers and within one", case_copy, false},
         {"fill repeats patterns of 1, 2, 4 and 8", case_fill, false},
-        {"uploads of nothing do nothing", case_nothing, false},
+        {"transfers of nothing do nothing", case_nothing, false},
         {"transfers and launches keep their order", case_order, true},
     };
 

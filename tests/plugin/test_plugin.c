@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Promises of Tandem's own plugins beyond tandem/backend.h: they keep the
- * memory limit, transfers of 0 bytes do nothing, fill has read its pattern
- * when it returns, a wait for an event outlives the event, and an event
- * outlives its stream. check-messages tests the promises about invalid calls.
- * The conformance suite does not require any of this of a plugin.
+ * memory limit, the CPU plugin knows its free memory and aligns buffers, and a
+ * wait for an event outlives the event. check-messages tests the promises about
+ * invalid calls.
  */
 #include <config.h>
 
@@ -194,64 +193,6 @@ PLUGIN_TEST(cpu_buffers_are_aligned)
     bench_close(&bench);
 }
 
-/* ---- transfers ---- */
-
-static void contents_check(const struct bench *bench,
-                           const unsigned char *expected)
-{
-    unsigned char contents[BENCH_BYTES];
-
-    OK(bench, bench->api->download(bench->stream, bench->buffer, 0, contents,
-                                   BENCH_BYTES, 0, TIMEOUT_NS));
-    ck_assert_mem_eq(contents, expected, BENCH_BYTES);
-}
-
-PLUGIN_TEST(transfers_of_0_bytes_do_nothing)
-{
-    unsigned char contents[BENCH_BYTES], byte = 1;
-    struct bench bench;
-
-    bench_open(&bench, (uint32_t)_i);
-    const struct tandem_backend *api = bench.api;
-    struct tandem_stream *s = bench.stream;
-    struct tandem_buffer *b = bench.buffer;
-
-    memset(contents, 7, sizeof(contents));
-    OK(&bench, api->upload(s, b, 0, contents, BENCH_BYTES, 0));
-    OK(&bench, api->download(s, b, 5, &byte, 0, 0, TIMEOUT_NS));
-    OK(&bench, api->download(s, b, BENCH_BYTES, &byte, 0, 0, TIMEOUT_NS));
-    OK(&bench, api->copy(s, b, 10, b, 10, 0));
-    OK(&bench, api->fill(s, b, 8, 0, &byte, 1));
-    ck_assert_uint_eq(byte, 1);
-    contents_check(&bench, contents);
-    bench_close(&bench);
-}
-
-/* Fills ranges with patterns of every width and overwrites each pattern as soon
- * as fill has returned. */
-PLUGIN_TEST(fill_has_read_its_pattern)
-{
-    static const uint32_t widths[] = {1, 2, 4, 8};
-    unsigned char contents[BENCH_BYTES], pattern[8];
-    struct bench bench;
-
-    bench_open(&bench, (uint32_t)_i);
-    for (uint32_t round = 0; round < 16; round++) {
-        const uint32_t width = widths[round % 4];
-        const uint64_t offset = round * 256;
-
-        for (uint32_t i = 0; i < 8; i++)
-            pattern[i] = (unsigned char)(round * 16 + i + 1);
-        for (uint32_t i = 0; i < 256; i++)
-            contents[offset + i] = pattern[i % width];
-        OK(&bench, bench.api->fill(bench.stream, bench.buffer, offset, 256,
-                                   pattern, width));
-        memset(pattern, 0, sizeof(pattern));
-    }
-    contents_check(&bench, contents);
-    bench_close(&bench);
-}
-
 /* ---- events ---- */
 
 #define ELEMENTS 20011
@@ -351,28 +292,6 @@ PLUGIN_TEST(a_wait_outlives_its_event)
         expected = 2 * (expected + LAUNCHES);
     }
     elements_check(&bench, adds, buffer, expected);
-out:
-    bench_close(&bench);
-}
-
-PLUGIN_TEST(an_event_outlives_its_stream)
-{
-    struct tandem_stream *stream;
-    struct tandem_event *event;
-    struct tandem_buffer *buffer;
-    struct bench bench;
-
-    bench_open(&bench, (uint32_t)_i);
-    if (!bench.plugin->has_operators)
-        goto out;
-    OK(&bench, bench.api->stream_create(bench.device, 0, &stream));
-    buffer = zeros_new(&bench);
-    increment(&bench, stream, buffer);
-    OK(&bench, bench.api->event_record(stream, &event));
-    bench.api->stream_destroy(stream);
-    OK(&bench, bench.api->event_wait(event, TIMEOUT_NS));
-    bench.api->event_destroy(event);
-    elements_check(&bench, bench.stream, buffer, LAUNCHES);
 out:
     bench_close(&bench);
 }

@@ -3,8 +3,9 @@
 
 if CPU
 check_PROGRAMS += process-case late-dlopen thread-stress
-process_case_files = %D%/process_case.c %D%/process_exit.c %D%/process_fork.c \
-	%D%/process_profile.c %D%/process_signal.c %D%/process_state.c
+process_case_files = %D%/process_case.c %D%/process_devices.c \
+	%D%/process_exit.c %D%/process_fork.c %D%/process_profile.c \
+	%D%/process_signal.c %D%/process_state.c
 if OPENCL
 process_case_files += %D%/opencl_driver.c
 endif

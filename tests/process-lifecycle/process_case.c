@@ -188,9 +188,9 @@ static const struct step client_steps[] = {
 
 static void step_run(const char *text)
 {
-    const struct step *const tables[] = {client_steps,  end_steps,
-                                         fork_steps,    signal_steps,
-                                         profile_steps, state_steps};
+    const struct step *const tables[] = {
+        client_steps,  end_steps,   fork_steps,  signal_steps,
+        profile_steps, state_steps, device_steps};
     const size_t length = strcspn(text, "=");
 
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)

@@ -74,8 +74,8 @@ struct step {
 /* The argument of the current step, or NULL. */
 extern const char *step_argument;
 /* Tables that end with NULL. */
-extern const struct step end_steps[], fork_steps[], profile_steps[],
-    signal_steps[], state_steps[];
+extern const struct step device_steps[], end_steps[], fork_steps[],
+    profile_steps[], signal_steps[], state_steps[];
 
 /* Runs steps. The program's module is loaded to call it. */
 void steps_run(const char *device, char **steps);

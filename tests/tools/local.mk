@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The tools with plugins and drivers that crash, and wrong results.
 
-check_PROGRAMS += test-program
-test_program_SOURCES = %D%/sample_program.c
 # An OpenCL driver that fails in the way that its file name says.
 if OPENCL
 check_LTLIBRARIES += icd.la
