@@ -8,9 +8,10 @@ Runtime turns into initializers when it loads a model).  The provider must claim
 every node, and the results must agree with the expected outputs within the
 tolerances of the case.
 
-node-tests-excluded.txt lists the cases that do not apply.  Each line holds the
-name of a case or a shell pattern, a tab, and the reason.  The script runs these
-cases, too: an entry fails if it matches no case, or if a matching case passes.
+Cases with a dtype that the provider does not compute (SERVED_TYPES) do not apply.
+node-tests-excluded.txt lists the others that do not.  Each line holds a regular
+expression of whole names, a tab, and the reason.  The script runs these cases,
+too: an entry fails if it matches no case, or if a matching case passes.
 
 Some cases only use a dtype or an output that the provider does not serve.  The
 script derives further cases from them: NAME:f32 has f32 instead of the dtype,
@@ -32,7 +33,6 @@ import argparse
 import collections
 import copy
 import dataclasses
-import fnmatch
 import functools
 import os
 import re
@@ -65,6 +65,8 @@ SELECTING_OPERATORS = {'ai.onnx:' + name for name in (
 INTEGER_TYPES = {TensorProto.INT8, TensorProto.INT16, TensorProto.INT32,
                  TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16,
                  TensorProto.UINT32, TensorProto.UINT64}
+SERVED_TYPES = {TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64,
+                TensorProto.UINT8, TensorProto.BOOL}
 DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -86,7 +88,7 @@ def load_cases(served, patterns=()):
     """Generates the cases that consist of served operators, by name.
 
     served: names of the served operators.
-    patterns: patterns of excluded cases.
+    patterns: regular expressions of excluded cases.
     """
     allowed = served | HOST_OPERATORS
     numpy.random.seed(SEED)
@@ -100,8 +102,8 @@ def load_cases(served, patterns=()):
 
 
 def matching(names, pattern):
-    """Returns the names that match a shell pattern."""
-    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+    """Returns the names that match a regular expression."""
+    return [name for name in names if re.fullmatch(pattern, name)]
 
 
 def read_exclusions():
@@ -115,8 +117,8 @@ def read_exclusions():
                 continue
             pattern, separator, reason = line.partition('\t')
             if not separator or not reason.strip():
-                sys.exit('node-tests-excluded.txt:%d: expected a name, a tab '
-                         'and a reason' % number)
+                sys.exit('node-tests-excluded.txt:%d: expected an expression, '
+                         'a tab and a reason' % number)
             entries.append((pattern, reason))
     return entries
 
@@ -193,14 +195,22 @@ def derived_cases(cases, *functions):
     return [case for case in derived if case is not None]
 
 
+def has_served_types(case):
+    """Returns true if all inputs and outputs have served dtypes."""
+    values = list(case.model.graph.input) + list(case.model.graph.output)
+    return all(value.type.tensor_type.elem_type in SERVED_TYPES
+               for value in values)
+
+
 def with_derived_cases(cases, patterns):
     """Returns the cases and those that are derived from them, by name.
 
-    patterns: patterns of excluded cases.
+    patterns: regular expressions of excluded cases.
     """
     cases = cases + derived_cases(cases, f32_case, first_output_case)
+    cases = [case for case in cases if has_served_types(case)]
     applicable = [case for case in cases
-                  if not any(fnmatch.fnmatchcase(case.name, pattern)
+                  if not any(re.fullmatch(pattern, case.name)
                              for pattern in patterns)]
     return {case.name: case
             for case in cases + derived_cases(applicable, constants_case)}
