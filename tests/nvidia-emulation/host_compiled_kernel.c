@@ -12,10 +12,11 @@
 #include "ptx_emulator.h"
 #include "opencl/memory/buffer.h"
 #include "opencl/plan/gemm_plan.h"
+#include "opencl/plan/kernel_step.h"
 #include "support/case_summary.h"
 
 #define MAX_WORDS 64
-#define MAX_KERNELS 128u
+#define MAX_KERNELS 512u
 
 static struct {
     const char *directory; /* The directory for compiled kernels. */
@@ -140,15 +141,21 @@ static void item_call(void *argument)
     call->run(call->buffers, call->params);
 }
 
-static bool steps_run(const struct launch_plan *plan, void *memory[SLOT_COUNT])
+static bool steps_run(const struct launch_plan *plan, void *memory[SLOT_COUNT],
+                      const uint64_t offsets[SLOT_COUNT])
 {
+    struct slot_address addresses[SLOT_COUNT] = {{0}};
+    for (uint32_t i = 0; i < SLOT_COUNT; i++)
+        addresses[i].byte_offset = offsets[i];
     for (uint32_t i = 0; i < plan->step_count; i++) {
         const struct kernel_step *step = &plan->step[i];
-        struct call call = {.run = kernel_of(step), .params = step->params};
+        _Alignas(8) unsigned char params[MAX_PARAM_BYTES];
+        struct call call = {.run = kernel_of(step), .params = params};
         if (call.run == NULL) {
             fprintf(stderr, "step %u does not compile\n", i);
             return false;
         }
+        step_params_patch(params, step, addresses);
         for (uint32_t j = 0; j < step->buffer_count; j++)
             call.buffers[j] = memory[step->slots[j]];
         if (!groups_run(step->groups, 1u << step->key.group_log2, item_call,
@@ -158,11 +165,12 @@ static bool steps_run(const struct launch_plan *plan, void *memory[SLOT_COUNT])
     return true;
 }
 
-bool plan_run(const struct launch_plan *plan, void *memory[SLOT_COUNT])
+bool plan_run(const struct launch_plan *plan, void *memory[SLOT_COUNT],
+              const uint64_t offsets[SLOT_COUNT])
 {
     void *temporary = aligned_alloc(256, (plan->temp_bytes + 511) / 256 * 256);
     memory[SLOT_TEMP] = temporary;
-    bool done = temporary != NULL && steps_run(plan, memory);
+    bool done = temporary != NULL && steps_run(plan, memory, offsets);
     free(temporary);
     return done;
 }
@@ -174,21 +182,21 @@ float random_next(void)
     return (float)(int32_t)seed / 2147483648.0f;
 }
 
-int emulation_main(int argc, char **argv,
-                   const struct platform_device *hardware, uint32_t case_count,
-                   bool (*case_run)(uint32_t number))
+bool emulation_begin(int argc, char **argv,
+                     const struct platform_device *hardware)
 {
-    uint32_t passed = 0, failed = 0;
     if (argc < 3) {
         fprintf(stderr, "usage: %s DIRECTORY COMPILER OPTION...\n", argv[0]);
-        return 2;
+        return false;
     }
     compiler.directory = argv[1];
     compiler.words = argv + 2;
     compiler.hardware = hardware;
-    for (uint32_t i = 0; i < case_count; i++)
-        passed += case_run(i);
-    failed = case_count - passed;
+    return true;
+}
+
+int emulation_end(uint64_t passed, uint64_t failed)
+{
     if (copies_misaligned() != 0) {
         printf("%" PRIu64 " misaligned copies\n", copies_misaligned());
         failed++;

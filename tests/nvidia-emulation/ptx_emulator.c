@@ -148,8 +148,8 @@ uint64_t group_run_now(void)
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 /* Begins the definition of a function with this symbol. */
-#define OPENCL_FUNCTION(type, name, symbol, ...)                             \
-    type name(__VA_ARGS__) __asm__(symbol);                                  \
+#define OPENCL_FUNCTION(type, name, symbol, ...)                               \
+    type name(__VA_ARGS__) __asm__(symbol);                                    \
     type name(__VA_ARGS__)
 
 OPENCL_FUNCTION(size_t, get_local_id, "_Z12get_local_idj", uint32_t axis)
@@ -391,7 +391,7 @@ static double warp_element(uint32_t format, uint32_t (*warp)[6], uint32_t place,
 }
 
 void emulated_mma(uint32_t format, float *sum, const uint32_t *a,
-                      const uint32_t *b, uint32_t add)
+                  const uint32_t *b, uint32_t add)
 {
     const uint32_t words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
     uint32_t lane = machine.now % WARP, depth = format == FORMAT_TF32 ? 8 : 16;

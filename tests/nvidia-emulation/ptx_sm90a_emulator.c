@@ -273,7 +273,7 @@ static double matrix_element(const struct matrix_descriptor *matrix_descriptor,
 }
 
 void emulated_wgmma(uint32_t format, float *sum, uint64_t a, uint64_t b,
-                       uint32_t columns, uint32_t across, uint32_t add)
+                    uint32_t columns, uint32_t across, uint32_t add)
 {
     struct matrix_descriptor x =
         matrix_descriptor_of(a, format, (across & 1u) != 0);
