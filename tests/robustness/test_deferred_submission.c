@@ -15,13 +15,11 @@
 #include "single_fault.h"
 
 #define BYTES (N * sizeof(float))
-/* The plugin's FIRST_CHUNK_BYTES (src/opencl/queue/pinned_ring.h). */
-#define CHUNK ((size_t)512 << 10)
 #define MINUTE_NS UINT64_C(60000000000)
 
 static struct tandem_stream *streams[3];
 static uint64_t unflushed;
-static uint64_t first_seed; /* Seed of the upload sizes. */
+static uint64_t first_seed;
 
 static void start(enum layer_defer_submission mode)
 {
@@ -231,134 +229,28 @@ TEST(queries_flush_the_work)
     end();
 }
 
-static void follow(int on, int behind)
+/* ---- all entries ---- */
+
+static const struct {
+    enum layer_defer_submission mode;
+    uint32_t elements;
+} sequences[] = {{LAYER_HOLD_FLUSH, 1000},
+                 {LAYER_HOLD_WAIT, 1000},
+                 {LAYER_HOLD_FLUSH, 300000}, /* Several commands of the ring. */
+                 {LAYER_HOLD_WAIT, 300000}};
+
+/* Two streams wait for each other, sources are overwritten after their uploads,
+ * and memory is trimmed. */
+LOOP_TEST(sequences_are_correct, CASES_IN(sequences))
 {
-    struct tandem_event *event;
-
-    OK(plug.api->event_record(streams[behind], &event));
-    OK(plug.api->stream_wait_event(streams[on], event));
-    plug.api->event_destroy(event);
-}
-
-/*
- * Three streams in a cycle. Each copies what the previous one has written, and
- * waits before it overwrites what the next one still reads.
- */
-TEST(streams_wait_for_each_other)
-{
-    struct tandem_buffer *at[3];
-    float value = 0;
-
-    for (int mode = LAYER_HOLD_FLUSH; mode <= LAYER_HOLD_WAIT; mode++) {
-        start((enum layer_defer_submission)mode);
-        for (int i = 0; i < 3; i++)
-            at[i] = block_new();
-        for (int turn = 0; turn < 30; turn++) {
-            const int on = turn % 3, next = (on + 1) % 3;
-
-            value += 1;
-            put(on, at[on], value);
-            follow(next, on);
-            OK(plug.api->copy(streams[next], at[next], 0, at[on], 0, BYTES));
-            follow(on, next);
-            if (turn % 7 == 6) {
-                synchronize_on(next);
-                follow(0, next);
-                expect_halves(at[next], value, value);
-                follow(next, 0);
-                follow(on, 0);
-            }
-        }
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        start(sequences[_i].mode);
+        ck_assert_msg(
+            sequence_run(&work, sequences[_i].elements, first_seed + seed),
+            "%s %s", work.failed, work.wrong);
+        work.stream = streams[0];
         end();
     }
-}
-
-/* ---- uploads whose writes are deferred ---- */
-
-static unsigned char pattern(size_t at, size_t seed)
-{
-    return (unsigned char)(at * 7 + at / 4093 * 29 + seed * 101 + 1);
-}
-
-static size_t size_of(uint64_t *seed)
-{
-    static const size_t around[] = {1,    60,        64,    65,
-                                    4096, CHUNK / 2, CHUNK, 3 * CHUNK};
-    size_t most;
-
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    most = around[*seed >> 61];
-    return 1 + (*seed >> 32) % most;
-}
-
-/*
- * Uploads random sizes in sequence and overwrites each source when its upload
- * has returned. Checks all data at the end.
- */
-static void random_uploads(uint64_t seed)
-{
-    static unsigned char source[3 * CHUNK];
-    const size_t all = 24 * CHUNK;
-    const uint64_t first = seed;
-    unsigned char *seen = malloc(all);
-    struct tandem_buffer *buffer;
-    size_t bytes = 0, count = 0;
-
-    ck_assert_ptr_nonnull(seen);
-    ck_assert(buffer_new(&work, all, &buffer));
-    for (size_t at = 0; at < all; at += bytes, count++) {
-        bytes = size_of(&seed);
-        if (bytes > all - at)
-            bytes = all - at;
-        for (size_t i = 0; i < bytes; i++)
-            source[i] = pattern(at + i, count);
-        OK(plug.api->upload(streams[0], buffer, at, source, bytes, 0));
-        memset(source, 0xee, bytes);
-    }
-    OK(plug.api->download(streams[0], buffer, 0, seen, all, 0,
-                          TANDEM_TIMEOUT_INFINITE));
-    seed = first;
-    count = 0;
-    for (size_t at = 0; at < all; at += bytes, count++) {
-        size_t i = 0;
-
-        bytes = size_of(&seed);
-        if (bytes > all - at)
-            bytes = all - at;
-        while (i < bytes && seen[at + i] == pattern(at + i, count))
-            i++;
-        ck_assert_msg(i == bytes, "byte %zu of %zu of upload %zu is wrong", i,
-                      bytes, count);
-    }
-    plug.api->free(buffer);
-    free(seen);
-}
-
-TEST(a_source_is_reusable_while_its_write_is_deferred)
-{
-    for (uint64_t i = 0; i < 4; i++) {
-        start(LAYER_HOLD_WAIT);
-        random_uploads(first_seed + i);
-        random_uploads(first_seed + i + 100);
-        end();
-    }
-}
-
-/* trim must not free memory that a write still reads. */
-TEST(a_trim_does_not_free_memory_of_pending_writes)
-{
-    struct tandem_buffer *buffer;
-
-    start(LAYER_HOLD_WAIT);
-    buffer = block_new();
-    for (int i = 0; i < 20; i++) {
-        put(0, buffer, (float)i);
-        OK(plug.api->trim(work.device, 0));
-        put(1, buffer, -1.0f);
-        expect_halves(buffer, (float)i, (float)i);
-        synchronize_on(1);
-    }
-    end();
 }
 
 int main(void)

@@ -63,24 +63,6 @@ LOOP_TEST(refused_memory_is_not_counted, CASES_IN(refusals))
     ck_assert_uint_eq(stats().allocated_bytes, 0);
 }
 
-/* The limit itself refuses the allocation. */
-TEST(memory_over_the_limit_is_not_counted)
-{
-    struct tandem_buffer *kept, *buffer;
-
-    device_new("memory_limit_bytes", "4194304");
-    OK(plug.api->alloc(work.device, TANDEM_BYTES(2 * MIB), &kept));
-    for (int i = 0; i < 5; i++) {
-        RETURNS(TANDEM_OUT_OF_MEMORY,
-                plug.api->alloc(work.device, TANDEM_BYTES(3 * MIB), &buffer));
-        ck_assert_ptr_null(buffer);
-        ck_assert_uint_eq(stats().allocated_bytes, 2 * MIB);
-    }
-    plug.api->free(kept);
-    OK(plug.api->alloc(work.device, TANDEM_BYTES(3 * MIB), &buffer));
-    plug.api->free(buffer);
-}
-
 /* ---- error messages ---- */
 
 static void expect_no_message(const char *text)
@@ -188,19 +170,6 @@ static void expect_partly_written(struct tandem_buffer *buffer, size_t bytes)
     plug.api->free(other);
 }
 
-/* The upload follows other work. nth: which of its commands fails. */
-LOOP_TEST(an_upload_that_fails_midway_is_reported, 2)
-{
-    struct tandem_buffer *buffer;
-
-    device_new("test.transfer_path", "ring");
-    buffer = filled_new(LARGE, 9);
-    write_fails((uint64_t)_i + 2);
-    RETURNS(TANDEM_FAILED, upload_all(buffer, LARGE));
-    plug.script_set(NULL);
-    expect_partly_written(buffer, LARGE);
-}
-
 TEST(free_memory_is_reported_if_the_driver_knows_it)
 {
     struct tandem_memory_stats stats = {.struct_size = sizeof stats};
@@ -232,24 +201,30 @@ TEST(an_upload_that_fails_at_once_changes_nothing)
 
 static const struct {
     const char *transfer_path;
-    uint64_t nth;
-} large_uploads[] = {{"driver", 1}, {"ring", 2}};
+    size_t bytes;
+    bool idle;    /* No other work precedes the upload. */
+    uint64_t nth; /* The write that fails. */
+} uploads[] = {{"ring", LARGE, false, 2},
+               {"ring", LARGE, false, 3},
+               {"driver", MEMORY_LIMIT, true, 1},
+               {"ring", MEMORY_LIMIT, true, 2}};
 
-/* The stream is idle; tests each transfer path for large transfers. */
-LOOP_TEST(a_large_upload_that_fails_is_reported, CASES_IN(large_uploads))
+LOOP_TEST(an_upload_that_fails_midway_is_reported, CASES_IN(uploads))
 {
+    const size_t bytes = uploads[_i].bytes;
     struct tandem_buffer *buffer;
 
-    device_new("test.transfer_path", large_uploads[_i].transfer_path);
-    buffer = filled_new(MEMORY_LIMIT, 9);
-    /* The transfer path is selected before the fault. */
-    OK(synchronize());
-    OK(upload_all(buffer, MEMORY_LIMIT));
-    OK(synchronize());
-    write_fails(large_uploads[_i].nth);
-    RETURNS(TANDEM_FAILED, upload_all(buffer, MEMORY_LIMIT));
+    device_new("test.transfer_path", uploads[_i].transfer_path);
+    buffer = filled_new(bytes, 9);
+    if (uploads[_i].idle) {
+        OK(synchronize());
+        OK(upload_all(buffer, bytes)); /* Allocates the ring. */
+        OK(synchronize());
+    }
+    write_fails(uploads[_i].nth);
+    RETURNS(TANDEM_FAILED, upload_all(buffer, bytes));
     plug.script_set(NULL);
-    expect_partly_written(buffer, MEMORY_LIMIT);
+    expect_partly_written(buffer, bytes);
 }
 
 /* The command is enqueued, and only the flush behind it fails. */

@@ -24,7 +24,6 @@
 #define LARGE (5 * MIB)
 #define BEYOND_RING ((CHUNKS + 1) * CHUNK)
 
-static bool found_at_once;
 static unsigned char source[BEYOND_RING], target[LARGE];
 
 /* Opens a device with this timeout and one more open key. key may be NULL. */
@@ -94,27 +93,6 @@ static void expect_buffer_works(struct tandem_buffer *buffer, uint64_t bytes)
     ck_assert(memcmp(source, target, bytes) == 0);
 }
 
-TEST(a_search_that_had_no_memory_is_made_again)
-{
-    uint32_t count;
-
-    ck_assert(!found_at_once);
-    OK(plug.api->device_count(&count));
-    ck_assert_uint_ge(count, 1);
-}
-
-/* Returns the number of event queries since the script was set. */
-static uint64_t event_queries(void)
-{
-    uint64_t calls = 0;
-    const char *name;
-
-    for (uint32_t i = 0; (name = plug.function(i, &calls)); i++)
-        if (strcmp(name, "clGetEventInfo") == 0)
-            break;
-    return calls;
-}
-
 /*
  * While a command that a call gave up waiting for is still running,
  * allocations query it once each and do not wait.
@@ -124,10 +102,11 @@ static void allocations_do_not_wait(int count)
     struct tandem_buffer *buffer;
 
     for (int i = 0; i < count; i++) {
-        const uint64_t before_it = event_queries();
+        const uint64_t before_it = calls_of("clGetEventInfo");
 
         EXPECT_TIMEOUT(alloc(2 * MIB, &buffer), TANDEM_NOT_READY);
-        ck_assert_uint_le(event_queries() - before_it, (uint64_t)i + 4);
+        ck_assert_uint_le(calls_of("clGetEventInfo") - before_it,
+                          (uint64_t)i + 4);
     }
 }
 
@@ -147,55 +126,42 @@ TEST(an_allocation)
     device_end();
 }
 
-TEST(an_upload_for_which_there_is_no_room)
+/* An upload behind a command that does not end. */
+static const struct {
+    uint64_t bytes;
+    int before; /* The number of uploads that precede it. */
+    const char *transfer_path, *message;
+} blocked_uploads[] = {
+    {CHUNK, CHUNKS, NULL, ""}, /* There is no room in the ring. */
+    {LARGE, 0, NULL, ""},      /* The upload waits for the work before it. */
+    /* The first part of the upload fills the ring, and the rest never starts.
+     */
+    {BEYOND_RING, 0, "ring", "pinned memory"}};
+
+LOOP_TEST(an_upload_that_waits, CASES_IN(blocked_uploads))
 {
+    const uint64_t bytes = blocked_uploads[_i].bytes;
+    const char *path = blocked_uploads[_i].transfer_path;
     struct tandem_buffer *buffer;
 
-    device_with(SHORT_MS, NULL, NULL);
-    OK(alloc(CHUNK, &buffer));
+    device_with(SHORT_MS, path ? "test.transfer_path" : NULL, path);
+    buffer = alloc_later(bytes);
     script_once(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
     OK(fill(buffer));
-    for (int i = 0; i < CHUNKS; i++)
-        OK(upload_some(buffer, CHUNK));
-    EXPECT_TIMEOUT(upload_some(buffer, CHUNK), TANDEM_NOT_READY);
+    for (int i = 0; i < blocked_uploads[_i].before; i++)
+        OK(upload_some(buffer, bytes));
+    EXPECT_TIMEOUT(upload_some(buffer, bytes), TANDEM_NOT_READY);
+    expect_message(blocked_uploads[_i].message);
     plug.release();
     OK(synchronize());
-    expect_buffer_works(buffer, CHUNK);
-    device_end();
-}
-
-TEST(an_upload_that_waits_for_the_work_before_it)
-{
-    struct tandem_buffer *buffer;
-
-    device_with(SHORT_MS, NULL, NULL);
-    buffer = alloc_later(LARGE);
-    script_once(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
-    OK(fill(buffer));
-    EXPECT_TIMEOUT(upload_some(buffer, LARGE), TANDEM_NOT_READY);
-    plug.release();
-    expect_buffer_works(buffer, LARGE);
-    device_end();
-}
-
-/* The first part of the upload fills the ring, and the rest never starts. */
-TEST(an_upload_that_exceeds_the_ring)
-{
-    struct tandem_buffer *buffer;
-
-    device_with(SHORT_MS, "test.transfer_path", "ring");
-    buffer = alloc_later(BEYOND_RING);
-    script_once(LAYER_FAULT_ENDLESS, "clEnqueueFillBuffer", 1);
-    OK(fill(buffer));
-    EXPECT_TIMEOUT(upload_some(buffer, BEYOND_RING), TANDEM_NOT_READY);
-    expect_message("pinned memory");
-    plug.release();
-    OK(synchronize());
-    RETURNS(TANDEM_FAILED, plug.api->download(work.stream, buffer, 0, target,
-                                              64, 0, TANDEM_TIMEOUT_INFINITE));
-    expect_message("overwrite all of it");
-    OK(upload_some(buffer, BEYOND_RING));
-    expect_buffer_works(buffer, LARGE);
+    if (bytes == BEYOND_RING) {
+        RETURNS(TANDEM_FAILED,
+                plug.api->download(work.stream, buffer, 0, target, 64, 0,
+                                   TANDEM_TIMEOUT_INFINITE));
+        expect_message("overwrite all of it");
+        OK(upload_some(buffer, bytes));
+    }
+    expect_buffer_works(buffer, bytes < LARGE ? bytes : LARGE);
     device_end();
 }
 
@@ -613,15 +579,8 @@ TEST(close_leaves_memory_that_is_in_use)
 
 int main(void)
 {
-    uint32_t count;
-
     /* A wait that never returns fails the test. */
     alarm(300);
     setenv("TANDEM_LAYER_GPU", "1", 1);
-    setenv("TANDEM_LAYER_FAULT", "call:clGetPlatformIDs:1:-6", 1);
-    found_at_once = plug_start(&plug);
-    if (plug.api->device_count(&count) == TANDEM_NO_DEVICE &&
-        !strstr(plug.api->last_error(), "-6"))
-        return 77;
-    return tests_run_without_fork("endless", NULL, NULL);
+    return single_run("endless", NULL);
 }

@@ -16,7 +16,6 @@
 
 #include "support/test_list.h"
 #include "unit/host/support.h"
-#include "../../tools/common/tensor_call.h"
 #include "plugin_under_layer.h"
 
 #define N 256
@@ -145,78 +144,6 @@ TEST(test_nothing_waits_before_a_read)
     expect_results(&tensors);
 }
 
-/* The plugin's FIRST_CHUNK_BYTES. */
-#define CHUNK ((size_t)512 << 10)
-
-static void upload_sizes(const struct tandem_backend *table,
-                         struct tandem_stream *stream,
-                         struct tandem_buffer *buffer, unsigned char *source)
-{
-    const size_t sizes[] = {1, 4096, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK};
-
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        memset(source, (int)i + 1, sizes[i]);
-        OK(table->upload(stream, buffer, 0, source, sizes[i], 0));
-    }
-}
-
-static void launch_some(const struct tandem_backend *table,
-                        struct tandem_device *device,
-                        struct tandem_stream *stream,
-                        struct tandem_buffer *buffer)
-{
-    const struct tandem_tensor_desc tensor = {
-        buffer, 0, TANDEM_F32, 1, {2 * CHUNK / sizeof(float)}, {1}};
-    const struct tandem_tensor_desc *operand = &tensor;
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
-
-    for (int i = 0; i < 10; i++)
-        OK(tensors_launch(table, device, stream, &op, &operand, 1, &operand, 1,
-                          64));
-}
-
-/*
- * An upload copies its source and does not wait. Mapping the pinned memory
- * once counts as a wait.
- */
-TEST(test_uploads_wait_for_nothing)
-{
-    const struct tandem_backend *table = NULL;
-    struct tandem_device *handle = NULL;
-    struct tandem_buffer *buffer;
-    struct tandem_stream *stream;
-    struct tandem_context *context;
-    struct layer_counts before, after;
-    unsigned char *bytes = malloc(2 * CHUNK);
-    uint32_t device;
-
-    ck_assert_ptr_nonnull(bytes);
-    context = opencl_new(&device);
-    OK(tandem_device_backend(context, device, &table, &handle));
-    OK(table->stream_create(handle, 0, &stream));
-    OK(table->alloc(handle, TANDEM_BYTES(2 * CHUNK), &buffer));
-    upload_sizes(table, stream, buffer, bytes);
-    launch_some(table, handle, stream, buffer); /* The first launch compiles. */
-    for (int i = 0; i < 20; i++) {
-        OK(table->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE));
-        before = plug_counts(&plug);
-        launch_some(table, handle, stream, buffer);
-        upload_sizes(table, stream, buffer, bytes);
-        after = plug_counts(&plug);
-        ck_assert_uint_eq(after.waits - before.waits, after.maps - before.maps);
-        ck_assert_uint_ge(after.writes - before.writes, 6);
-        ck_assert_uint_eq(after.reads, before.reads);
-    }
-    OK(table->download(stream, buffer, 0, bytes, 2 * CHUNK, 0,
-                       TANDEM_TIMEOUT_INFINITE));
-    ck_assert_uint_eq(bytes[0], 6);
-    ck_assert_mem_eq(bytes, bytes + 1, 2 * CHUNK - 1);
-    table->free(buffer);
-    table->stream_destroy(stream);
-    tandem_context_destroy(context);
-    free(bytes);
-}
-
 /*
  * Drivers that compile allocate and free memory all the time, so the test
  * compares the peak of the second quarter with that of the second half.
@@ -288,36 +215,6 @@ TEST(test_no_growth)
                   "%llu resident bytes became %llu",
                   (unsigned long long)peaks[0], (unsigned long long)peaks[1]);
     expect_results(&tensors);
-}
-
-/* After the last context is destroyed, all objects are released. */
-TEST(test_all_is_released)
-{
-    struct layer_counts end;
-    uint32_t device;
-
-    for (int i = 0; i < 3; i++) {
-        struct tandem_context *context = opencl_new(&device);
-        struct round_tensors tensors = round_tensors_new(context, device);
-
-        round_run(&tensors);
-        expect_results(&tensors);
-        round_run(
-            &tensors); /* The context is destroyed while work is running. */
-        tandem_context_destroy(context);
-    }
-    end = plug_counts(&plug);
-    ck_assert_uint_gt(end.created[LAYER_CONTEXT], 0);
-    ck_assert_uint_gt(end.created[LAYER_QUEUE], 0);
-    ck_assert_uint_gt(end.created[LAYER_MEMORY], 0);
-    ck_assert_uint_gt(end.created[LAYER_PROGRAM], 0);
-    ck_assert_uint_gt(end.created[LAYER_KERNEL], 0);
-    for (int i = 0; i < LAYER_OBJECTS; i++)
-        ck_assert_msg(plug_alive(&end, i) == 0,
-                      "%s: %llu created, %llu retained, %llu released",
-                      plug_objects[i], (unsigned long long)end.created[i],
-                      (unsigned long long)end.retained[i],
-                      (unsigned long long)end.released[i]);
 }
 
 int main(void)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libtandem with a GPU that shares the host's memory. The layer makes OpenCL
- * on a CPU report such a device. Operands and results use each transfer path
- * of the plugin and are correct each time. Tensors that the GPU and the CPU
- * plugin both use occupy one memory if the driver really shares it.
+ * on a CPU report such a device. Tensors that the GPU and the CPU plugin both
+ * use occupy one memory if the driver really shares it.
  */
 #include <config.h>
 
@@ -12,21 +11,17 @@
 #include "unit/host/support.h"
 #include "plugin_under_layer.h"
 
-/* One and several commands of the plugin's ring, not multiples of a page. */
-#define SMALL 50077
-#define LARGE ((1 << 19) + 1077)
-
 /*
  * The number of elements of a shared tensor: large enough to be shared, and
  * not whole pages.
  */
-#define SHARED (LARGE - 1)
+#define SHARED ((1 << 19) + 1076)
 #define SHARED_BYTES (SHARED * sizeof(float))
 /* The device is read by this many bytes to find out if its work has failed. */
 #define ERROR_QUERY_BYTES 1u
 
 static struct plug plug;
-static float x[LARGE], y[LARGE], sum[LARGE];
+static float x[SHARED];
 
 static void layer_setup(void)
 {
@@ -39,64 +34,6 @@ static void gpu_setup(void)
     setenv("TANDEM_LAYER_GPU", "1", 1);
 }
 
-/* path NULL means that the plugin selects the path. */
-static struct tandem_context *unified_new(const char *transfer_path,
-                                          uint32_t *out_gpu)
-{
-    const char *const keys[] = {"test.transfer_path"};
-    const struct tandem_context_options options = {
-        .log_level = TANDEM_LOG_DEBUG,
-        .open_keys = keys,
-        .open_values = &transfer_path,
-        .open_count = transfer_path != NULL};
-    struct tandem_context *context = context_new(&options);
-
-    OK(tandem_device_find(context, "opencl", out_gpu));
-    return context;
-}
-
-/* Computes sum = x + y with new numbers on the GPU. */
-static void add_round(struct tandem_context *context, uint32_t gpu,
-                      int64_t count, int round)
-{
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ADD};
-    struct tandem_tensor *in[2] = {vector_wrap(context, x, count),
-                                   vector_wrap(context, y, count)};
-    struct tandem_tensor *out = vector_wrap(context, sum, count);
-
-    for (int64_t i = 0; i < count; i++) {
-        x[i] = (float)(i % 1013 + round);
-        y[i] = (float)(i % 509 * 2048);
-        sum[i] = -1;
-    }
-    OK(tandem_run_on(context, gpu, &op, in, 2, &out, 1));
-    OK(tandem_tensor_sync(out, TANDEM_TIMEOUT_INFINITE));
-    for (int64_t i = 0; i < count; i++) {
-        if (sum[i] != x[i] + y[i])
-            ck_abort_msg("round %d: element %lld of %lld is %g, not %g", round,
-                         (long long)i, (long long)count, (double)sum[i],
-                         (double)(x[i] + y[i]));
-    }
-    tandem_tensor_destroy(in[0]);
-    tandem_tensor_destroy(in[1]);
-    tandem_tensor_destroy(out);
-}
-
-LOOP_TEST(test_each_transfer_path_is_correct, 2)
-{
-    static const char *const transfer_paths[] = {"driver", "ring"};
-    uint32_t gpu;
-    struct tandem_context *context = unified_new(transfer_paths[_i], &gpu);
-
-    for (int round = 0; round < 2; round++) {
-        add_round(context, gpu, SMALL, round);
-        add_round(context, gpu, LARGE, round);
-    }
-    tandem_context_destroy(context);
-}
-
-/* ---- shared memory ---- */
-
 struct pair {
     struct tandem_context *context;
     uint32_t cpu, gpu;
@@ -104,9 +41,12 @@ struct pair {
 
 static struct pair pair_new(void)
 {
+    const struct tandem_context_options options = {.log_level =
+                                                       TANDEM_LOG_DEBUG};
     struct pair pair;
 
-    pair.context = unified_new(NULL, &pair.gpu);
+    pair.context = context_new(&options);
+    OK(tandem_device_find(pair.context, "opencl", &pair.gpu));
     OK(tandem_device_find(pair.context, "cpu", &pair.cpu));
     return pair;
 }
