@@ -210,14 +210,6 @@ LOOP_TEST(test_every_class_flips_at_its_crossover, CASES_IN(classes))
              GPU_FIXED + GPU_SLOPE * call.bytes);
         flips += e.chosen != before;
         before = e.chosen;
-        /* The operator runs on the device that the explanation predicts. */
-        if (i % 8 == 0) {
-            run(&call);
-            ck_assert_uint_eq(last_device(context), e.chosen);
-            OK(tandem_tensor_sync(call.outputs[0], TANDEM_TIMEOUT_INFINITE));
-            for (uint32_t k = 0; k < call.input_count; k++)
-                OK(tandem_tensor_host_written(call.inputs[k]));
-        }
         for (uint32_t k = 0; k < 3; k++)
             tandem_tensor_destroy(call.inputs[k]);
     }
