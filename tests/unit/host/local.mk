@@ -10,10 +10,6 @@ test_malformed_plugin_LDFLAGS = $(AM_LDFLAGS) -no-install
 if CHECK
 check_LTLIBRARIES += libhosttest.la
 if CPU
-# A library that is no plugin, which the tests copy to where the loader searches.
-check_LTLIBRARIES += no-query-symbol-plugin.la
-no_query_symbol_plugin_la_SOURCES = %D%/plugins/no_query_symbol.c
-no_query_symbol_plugin_la_LDFLAGS = $(LAYER_FLAGS)
 test_programs += $(tests_unit_host_programs)
 long_tests += $(tests_unit_host_long)
 endif

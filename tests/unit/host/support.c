@@ -90,13 +90,17 @@ void scratch_setup(void)
 
 void environment_setup(void)
 {
-    static const char *const variables[] = {
-        "TANDEM_PLUGIN_PATH",   "TANDEM_DEVICE",
-        "TANDEM_PROFILE_DIR",   "TANDEM_LOG",
-        "TANDEM_DETERMINISTIC", "TANDEM_NUM_THREADS",
-        "TANDEM_TRACE",         "TANDEM_TEST_PLUGIN",
-        "TANDEM_BACKENDS",      "TANDEM_HANG_TIMEOUT_SECONDS",
-        "TANDEM_COMPILE_PROCESSES"};
+    static const char *const variables[] = {"TANDEM_PLUGIN_PATH",
+                                            "TANDEM_DEVICE",
+                                            "TANDEM_PROFILE_DIR",
+                                            "TANDEM_LOG",
+                                            "TANDEM_DETERMINISTIC",
+                                            "TANDEM_NUM_THREADS",
+                                            "TANDEM_TRACE",
+                                            "TANDEM_TEST_PLUGIN",
+                                            "TANDEM_BACKENDS",
+                                            "TANDEM_HANG_TIMEOUT_SECONDS",
+                                            "TANDEM_COMPILE_PROCESSES"};
 
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         unsetenv(variables[i]);
@@ -395,12 +399,24 @@ uint32_t residency(const struct tandem_tensor *tensor)
     return mask;
 }
 
-void unary_on(struct tandem_context *context, uint32_t device, uint32_t op,
-              struct tandem_tensor *x, struct tandem_tensor *y)
+enum tandem_status unary_status(struct tandem_context *context, uint32_t device,
+                                uint32_t op, struct tandem_tensor *x,
+                                struct tandem_tensor *y)
 {
     const struct tandem_op call = {.struct_size = sizeof call, .id = op};
 
-    OK(tandem_run_on(context, device, &call, &x, 1, &y, 1));
+    return tandem_run_on(context, device, &call, &x, 1, &y, 1);
+}
+
+void unary_on(struct tandem_context *context, uint32_t device, uint32_t op,
+              struct tandem_tensor *x, struct tandem_tensor *y)
+{
+    OK(unary_status(context, device, op, x, y));
+}
+
+enum tandem_status tensor_wait(struct tandem_tensor *tensor)
+{
+    return tandem_tensor_sync(tensor, TANDEM_TIMEOUT_INFINITE);
 }
 
 void count_up(float *data, int64_t elements)

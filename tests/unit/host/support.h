@@ -14,22 +14,22 @@
 #include "support/test_list.h"
 
 /* Fails the test with the library's message unless the call succeeds. */
-#define OK(call)                                                             \
-    do {                                                                     \
-        const enum tandem_status status_ = (call);                           \
-        ck_assert_msg(status_ == TANDEM_OK, "%s: %s: %s", #call,             \
-                      tandem_status_name(status_), tandem_last_error());     \
+#define OK(call)                                                               \
+    do {                                                                       \
+        const enum tandem_status status_ = (call);                             \
+        ck_assert_msg(status_ == TANDEM_OK, "%s: %s: %s", #call,               \
+                      tandem_status_name(status_), tandem_last_error());       \
     } while (0)
 
 /* Fails the test unless the call returns this status and leaves a message. */
-#define FAILS(expected, call)                                                \
-    do {                                                                     \
-        const enum tandem_status status_ = (call);                           \
-        ck_assert_msg(status_ == (expected), "%s: %s, not %s: %s", #call,    \
-                      tandem_status_name(status_),                           \
-                      tandem_status_name(expected), tandem_last_error());    \
-        ck_assert_msg(tandem_last_error()[0] != '\0', "%s: no message",      \
-                      #call);                                                \
+#define FAILS(expected, call)                                                  \
+    do {                                                                       \
+        const enum tandem_status status_ = (call);                             \
+        ck_assert_msg(status_ == (expected), "%s: %s, not %s: %s", #call,      \
+                      tandem_status_name(status_),                             \
+                      tandem_status_name(expected), tandem_last_error());      \
+        ck_assert_msg(tandem_last_error()[0] != '\0', "%s: no message",        \
+                      #call);                                                  \
     } while (0)
 
 #define BAD(call) FAILS(TANDEM_INVALID_ARGUMENT, call)
@@ -135,8 +135,14 @@ struct tandem_tensor *matrix_new(struct tandem_context *context, int64_t rows,
                                  int64_t columns);
 uint32_t residency(const struct tandem_tensor *tensor);
 /* Runs a unary operator on a device. */
+enum tandem_status unary_status(struct tandem_context *context, uint32_t device,
+                                uint32_t op, struct tandem_tensor *x,
+                                struct tandem_tensor *y);
+/* Runs a unary operator on a device; it must succeed. */
 void unary_on(struct tandem_context *context, uint32_t device, uint32_t op,
               struct tandem_tensor *x, struct tandem_tensor *y);
+/* Waits for the tensor's content in the host's memory, without a timeout. */
+enum tandem_status tensor_wait(struct tandem_tensor *tensor);
 /* Sets the elements to 1, 2, 3, ... */
 void count_up(float *data, int64_t elements);
 /* Runs an operator on one element, on the device that the context selects. */

@@ -406,7 +406,7 @@ TEST(test_expected_reads_are_predicted)
     call = op_case(TANH, 1000);
     for (int i = 0; i < 10; i++) {
         run_on(simulated, &call);
-        OK(tandem_tensor_sync(call.outputs[0], TANDEM_TIMEOUT_INFINITE));
+        OK(tensor_wait(call.outputs[0]));
     }
     e = explain(&call);
     check_components(&e);
@@ -722,7 +722,7 @@ TEST(test_slower_uses_take_no_credit)
     for (int i = 0; i < 10; i++) {
         run(&slower);
         ck_assert_uint_eq(last_device(context), 0);
-        OK(tandem_tensor_sync(slower.outputs[0], TANDEM_TIMEOUT_INFINITE));
+        OK(tensor_wait(slower.outputs[0]));
     }
     ck_assert_int_eq(uses_on_cpu(&call),
                      uses_before_move(8000, 180, line_at(gpu.upload, 4000), 1));

@@ -23,7 +23,7 @@ static uint32_t relu_device(struct tandem_context *context)
 
     OK(tandem_unary(context, TANDEM_OP_RELU, tx, ty));
     device = last_device(context);
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     tandem_tensor_destroy(tx);
     tandem_tensor_destroy(ty);
     return device;
@@ -112,7 +112,6 @@ TEST(test_devices_are_described)
  */
 TEST(test_a_device_by_name_starts_no_other)
 {
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     struct tandem_device_info info = {.struct_size = sizeof info};
     struct tandem_context *context;
     const struct tandem_backend *backend;
@@ -129,11 +128,11 @@ TEST(test_a_device_by_name_starts_no_other)
     count_up(data, 64);
     x = vector_wrap(context, data, 64);
     y = vector_wrap(context, out, 64);
-    OK(tandem_run_on(context, cpu, &op, &x, 1, &y, 1));
-    OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
+    unary_on(context, cpu, TANDEM_OP_NEG, x, y);
+    OK(tensor_wait(y));
     ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": cpu:0"), 1);
     ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": simulated:0"), 0);
-    OK(tandem_run(context, &op, &x, 1, &y, 1));
+    OK(tandem_unary(context, TANDEM_OP_NEG, x, y));
     ck_assert_uint_eq(log_count(TANDEM_LOG_INFO, ": simulated:0"), 1);
 }
 
@@ -244,7 +243,7 @@ TEST(test_forcing_a_missing_device)
     /* Until another device is forced. */
     OK(tandem_context_force_device(context, TANDEM_ANY_DEVICE));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     ck_assert_float_eq(y, -1);
 }
 
@@ -424,7 +423,7 @@ TEST(test_a_duplicate_is_not_selected)
     /* A caller who names the duplicate gets it. */
     unary_on(context, device_named(context, "simulated:1"), TANDEM_OP_NEG, x,
              y);
-    OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(y));
     ck_assert_float_eq(out, -4);
     ck_assert_uint_eq(counters_read(1).opens, 1);
 }

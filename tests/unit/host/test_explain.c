@@ -91,33 +91,25 @@ TEST(test_a_short_explanation_is_not_overrun)
         ck_assert_int_eq(((unsigned char *)&e)[i], 0x5a);
 }
 
+/* A timed operator waits for its work. */
 TEST(test_operator_timing)
 {
-    struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
+    const struct sim_counters before = counters_read(0);
 
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     ck_assert_double_eq(last_explanation(context).measured_ns, 0);
     OK(tandem_context_set_timing(context, 1));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     ck_assert_double_gt(last_explanation(context).measured_ns, 0);
-    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     ck_assert_double_gt(last_explanation(context).measured_ns, 0);
     ck_assert_uint_eq(last_explanation(context).chosen, simulated);
+    ck_assert_uint_eq(counters_since(0, &before).executed, 1);
     OK(tandem_context_set_timing(context, 0));
-    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     ck_assert_double_eq(last_explanation(context).measured_ns, 0);
     BAD(tandem_context_set_timing(context, 2));
     BAD(tandem_context_set_timing(NULL, 1));
-}
-
-TEST(test_operator_timing_waits_for_the_work)
-{
-    struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
-    const struct sim_counters before = counters_read(0);
-
-    OK(tandem_context_set_timing(context, 1));
-    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
-    ck_assert_uint_eq(counters_since(0, &before).executed, 1);
 }
 
 /* ---- observers ---- */
@@ -150,7 +142,6 @@ static void observe(void *user, const struct tandem_explanation *explanation,
 TEST(test_observers_see_every_operator)
 {
     struct observed seen = {0};
-    struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ABS};
 
     OK(tandem_context_set_observer(context, observe, &seen));
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
@@ -159,12 +150,12 @@ TEST(test_observers_see_every_operator)
     ck_assert(seen.last_after);
     ck_assert_uint_eq(seen.op, TANDEM_OP_NEG);
     ck_assert_uint_eq(seen.chosen, 0);
-    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
+    unary_on(context, simulated, TANDEM_OP_ABS, tx, ty);
     ck_assert_uint_eq(seen.befores, 2);
     ck_assert_uint_eq(seen.op, TANDEM_OP_ABS);
     ck_assert_uint_eq(seen.chosen, simulated);
     OK(tandem_context_set_timing(context, 1));
-    OK(tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
+    unary_on(context, simulated, TANDEM_OP_ABS, tx, ty);
     ck_assert_double_eq(seen.measured_before, 0);
     ck_assert_double_gt(seen.measured_after, 0);
     /* A rejected call is not reported. */
@@ -202,7 +193,7 @@ TEST(test_questions_about_products_run_nothing)
     ck_assert_uint_eq(seen.befores, 0);
     OK(tandem_matmul(context, &options, a, b, c));
     ck_assert_uint_eq(seen.befores, 3); /* two copies and the product */
-    OK(tandem_tensor_sync(c, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(c));
     tandem_tensor_destroy(a);
     tandem_tensor_destroy(b);
     free(values);
@@ -253,7 +244,7 @@ LOOP_TEST(test_matmul_of_16_bits, 12)
     OK(tandem_matmul(context, &options, matrix_cast(a, M, K, dtype),
                      matrix_cast(b, K, W, dtype), tc));
     OK(tandem_unary(context, TANDEM_OP_CAST, tc, result));
-    OK(tandem_tensor_sync(result, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(result));
     for (int i = 0; i < M; i++)
         for (int j = 0; j < W; j++) {
             float sum = 0;
@@ -278,36 +269,32 @@ TEST(test_reduce_reads_keepdims_off_the_rank)
 
     count_up(a, 12);
     OK(tandem_reduce(context, TANDEM_OP_SUM, 1, ta, flat));
-    OK(tandem_tensor_sync(flat, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(flat));
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(sums[i], (float)(3 * i + 15));
     tandem_tensor_destroy(flat);
     memset(sums, 0, sizeof sums);
     OK(tandem_tensor_wrap(context, sums, TANDEM_F32, 2, keep, NULL, 0, &kept));
     OK(tandem_reduce(context, TANDEM_OP_SUM, 1, ta, kept));
-    OK(tandem_tensor_sync(kept, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(kept));
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(sums[i], (float)(3 * i + 15));
     BAD(tandem_reduce(context, TANDEM_OP_SUM, 4, ta, kept));
     BAD(tandem_reduce(context, TANDEM_OP_NEG, 1, ta, kept));
 }
 
-LOOP_TEST(test_scalars_stand_for_inputs, 2)
+/* The scalar is the first input; test-prepared-cache has the second one. */
+TEST(test_scalars_stand_for_inputs)
 {
     const double two = 2;
-    struct tandem_op op = {.struct_size = sizeof op,
-                           .id = TANDEM_OP_POW,
-                           .float_count = 1,
-                           .floats = &two};
-    struct tandem_tensor *inputs[2] = {tx, NULL};
+    const struct tandem_op op = {.struct_size = sizeof op,
+                                 .id = TANDEM_OP_POW,
+                                 .float_count = 1,
+                                 .floats = &two};
+    struct tandem_tensor *inputs[2] = {NULL, tx};
 
-    OK(tandem_run_on(context, _i ? simulated : 0, &op, inputs, 2, &ty, 1));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq_tol(y[2], 9, 1e-4f);
-    inputs[0] = NULL;
-    inputs[1] = tx;
-    OK(tandem_run_on(context, _i ? simulated : 0, &op, inputs, 2, &ty, 1));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tandem_run_on(context, simulated, &op, inputs, 2, &ty, 1));
+    OK(tensor_wait(ty));
     ck_assert_float_eq_tol(y[2], 8, 1e-4f);
 }
 

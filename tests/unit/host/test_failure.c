@@ -49,21 +49,21 @@ TEST(test_work_that_fails_later)
         t[i] = vector_wrap(context, out[i], N);
     for (int i = 0; i < 4; i++)
         unary_on(context, simulated, TANDEM_OP_NEG, i ? t[i - 1] : tx, t[i]);
-    FAILS(TANDEM_FAILED, tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_FAILED, tandem_tensor_sync(t[3], TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tensor_wait(t[2]));
+    FAILS(TANDEM_FAILED, tensor_wait(t[3]));
     FAILS(TANDEM_FAILED, tandem_tensor_read(t[3], out[3], sizeof out[3],
                                             TANDEM_TIMEOUT_INFINITE));
     FAILS(TANDEM_FAILED, tandem_unary(context, TANDEM_OP_ABS, t[2], t[3]));
-    OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
-    OK(tandem_tensor_sync(t[0], TANDEM_TIMEOUT_INFINITE));
-    OK(tandem_tensor_sync(t[1], TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(tx));
+    OK(tensor_wait(t[0]));
+    OK(tensor_wait(t[1]));
     ck_assert_float_eq(out[0][4], -5);
     ck_assert_float_eq(out[1][4], 5);
     /* The outputs are valid after they are written again. */
     unary_on(context, simulated, TANDEM_OP_ABS, t[0], t[2]);
     unary_on(context, simulated, TANDEM_OP_NEG, t[2], t[3]);
-    OK(tandem_tensor_sync(t[2], TANDEM_TIMEOUT_INFINITE));
-    OK(tandem_tensor_sync(t[3], TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(t[2]));
+    OK(tensor_wait(t[3]));
     ck_assert_float_eq(out[2][4], 5);
     ck_assert_float_eq(out[3][4], -5);
 }
@@ -75,9 +75,9 @@ TEST(test_synchronize_reports_the_error_once)
     FAILS(TANDEM_FAILED,
           tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
     OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_FAILED, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tensor_wait(ty));
     OK(tandem_tensor_write(ty, x, sizeof x));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     ck_assert_mem_eq(x, y, sizeof x);
 }
 
@@ -86,18 +86,17 @@ TEST(test_host_written_clears_the_error)
 {
     start("launch:1:7");
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
-    FAILS(TANDEM_FAILED, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_FAILED, tensor_wait(ty));
     memcpy(y, x, sizeof y);
     OK(tandem_tensor_host_written(ty));
     unary_on(context, simulated, TANDEM_OP_NEG, ty, tx);
-    OK(tandem_tensor_sync(tx, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(tx));
     ck_assert_float_eq(x[1], -2);
 }
 
 TEST(test_out_of_device_memory)
 {
     const char *const pairs[] = {"memory_limit_bytes", "1000", NULL};
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     float in[N * 8], out[N * 8];
     struct tandem_tensor *ti, *to;
 
@@ -106,11 +105,11 @@ TEST(test_out_of_device_memory)
     to = vector_wrap(context, out, N * 8);
     count_up(in, N * 8);
     FAILS(TANDEM_OUT_OF_MEMORY,
-          tandem_run_on(context, device_named(context, "simulated"), &op, &ti,
-                        1, &to, 1));
+          unary_status(context, device_named(context, "simulated"),
+                       TANDEM_OP_NEG, ti, to));
     /* The operator still runs on any device. */
     OK(tandem_unary(context, TANDEM_OP_NEG, ti, to));
-    OK(tandem_tensor_sync(to, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(to));
     ck_assert_float_eq(out[9], -10);
 }
 
@@ -118,7 +117,6 @@ TEST(test_out_of_device_memory)
 
 TEST(test_a_lost_device_is_not_used)
 {
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ABS};
     struct script cpu = script_free(), gpu = script_free();
 
     script_all(&cpu, 1e6, 0);
@@ -127,19 +125,19 @@ TEST(test_a_lost_device_is_not_used)
     start("launch:3:6");
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, tz));
     ck_assert_uint_eq(last_device(context), simulated);
-    OK(tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(tz));
     OK(tandem_unary(context, TANDEM_OP_NEG, tz, ty));
     OK(tandem_unary(context, TANDEM_OP_NEG, ty, ty)); /* The device is lost. */
-    FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_DEVICE_LOST, tensor_wait(ty));
     /* The host has current copies, so the work continues on the CPU. */
     for (int i = 0; i < 5; i++) {
         OK(tandem_unary(context, TANDEM_OP_ABS, tz, ty));
         ck_assert_uint_eq(last_device(context), 0);
-        OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+        OK(tensor_wait(ty));
         ck_assert_float_eq(y[7], 8);
     }
     FAILS(TANDEM_DEVICE_LOST,
-          tandem_run_on(context, simulated, &op, &tx, 1, &ty, 1));
+          unary_status(context, simulated, TANDEM_OP_NEG, tx, ty));
 }
 
 TEST(test_data_on_a_lost_device_is_lost)
@@ -147,12 +145,12 @@ TEST(test_data_on_a_lost_device_is_lost)
     start("launch:2:6");
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     unary_on(context, simulated, TANDEM_OP_NEG, ty, tz);
-    FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_DEVICE_LOST, tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    FAILS(TANDEM_DEVICE_LOST, tensor_wait(tz));
+    FAILS(TANDEM_DEVICE_LOST, tensor_wait(ty));
     FAILS(TANDEM_DEVICE_LOST, tandem_unary(context, TANDEM_OP_NEG, ty, tz));
     /* x was only read, so its host copy is current. */
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     ck_assert_float_eq(y[0], -1);
 }
 
@@ -161,7 +159,7 @@ TEST(test_a_wait_that_never_ends)
     start("wait:1");
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
     FAILS(TANDEM_NOT_READY, tandem_tensor_sync(ty, 1000));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     ck_assert_float_eq(y[0], -1);
 }
 
@@ -181,80 +179,7 @@ TEST(test_a_poll_does_not_wait)
     ck_assert_float_eq(y[2], -3);
 }
 
-/* ---- threads ---- */
-
-#define THREADS 4
-#define ROUNDS 300
-#define SIDE 8
-
-struct worker {
-    float number;
-    const char *failure; /* libcheck's assertions are for one thread only. */
-};
-
-/* Computes 2 b with a GEMM; the device varies. */
-static enum tandem_status matrix_double(uint32_t device, float *a, float *b,
-                                        float *c)
-{
-    static const int64_t shape[2] = {SIDE, SIDE};
-    const struct tandem_matmul_options options = {
-        .struct_size = sizeof options, .alpha = 1, .device = device};
-    struct tandem_tensor *tensors[3] = {NULL};
-    float *const data[3] = {a, b, c};
-    enum tandem_status status = TANDEM_OK;
-
-    for (int i = 0; i < 3 && status == TANDEM_OK; i++)
-        status = tandem_tensor_wrap(context, data[i], TANDEM_F32, 2, shape,
-                                    NULL, 0, &tensors[i]);
-    if (status == TANDEM_OK)
-        status = tandem_matmul(context, &options, tensors[0], tensors[1],
-                               tensors[2]);
-    if (status == TANDEM_OK)
-        status = tandem_tensor_sync(tensors[2], TANDEM_TIMEOUT_INFINITE);
-    for (int i = 0; i < 3; i++)
-        tandem_tensor_destroy(tensors[i]);
-    return status;
-}
-
-static void *worker_run(void *argument)
-{
-    struct worker *worker = argument;
-    float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
-
-    for (int i = 0; i < SIDE * SIDE; i++) {
-        a[i] = i % (SIDE + 1) == 0 ? 2 : 0;
-        b[i] = (float)i + worker->number;
-    }
-    for (int round = 0; round < ROUNDS && !worker->failure; round++) {
-        const uint32_t devices[] = {0, simulated, TANDEM_ANY_DEVICE};
-
-        if (matrix_double(devices[round % 3], a, b, c) != TANDEM_OK)
-            worker->failure = "a status";
-        for (int i = 0; i < SIDE * SIDE; i++)
-            if (c[i] != 2 * b[i])
-                worker->failure = "a wrong product";
-    }
-    return NULL;
-}
-
-/* check-threads runs other operators. */
-TEST(test_threads_share_a_context)
-{
-    struct worker workers[THREADS];
-    pthread_t threads[THREADS];
-
-    start(NULL);
-    for (uint32_t i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){(float)i, NULL};
-        ck_assert_int_eq(
-            pthread_create(&threads[i], NULL, worker_run, &workers[i]), 0);
-    }
-    for (uint32_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    for (uint32_t i = 0; i < THREADS; i++)
-        ck_assert_msg(!workers[i].failure, "thread %u: %s", i,
-                      workers[i].failure);
-}
+/* ---- threads; check-threads computes in several ---- */
 
 static void *explain_other(void *argument)
 {

@@ -16,9 +16,6 @@
 #define N 64
 #define SHORT_MS 50u
 
-static const struct tandem_op negate = {.struct_size = sizeof negate,
-                                        .id = TANDEM_OP_NEG};
-
 /* The first launch on simulated:0 hangs, and fails later if fault is set. */
 static struct tandem_context *context_with_failure(uint32_t hang_timeout_ms,
                                                    const char *fault)
@@ -59,7 +56,7 @@ static void vectors_start(struct vectors *v, struct tandem_context *context)
     v->tx = vector_wrap(context, v->x, N);
     v->ty = vector_wrap(context, v->y, N);
     v->tz = vector_wrap(context, v->z, N);
-    OK(tandem_run_on(context, v->simulated, &negate, &v->tx, 1, &v->ty, 1));
+    OK(unary_status(context, v->simulated, TANDEM_OP_NEG, v->tx, v->ty));
     __atomic_store_n(&v->started, 1, __ATOMIC_RELEASE);
 }
 
@@ -69,7 +66,7 @@ static void expect_cpu_works(struct vectors *v)
     OK(tandem_tensor_host_written(v->tz));
     OK(tandem_unary(v->context, TANDEM_OP_NEG, v->tx, v->tz));
     ck_assert_uint_eq(last_device(v->context), 0);
-    OK(tandem_tensor_sync(v->tz, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(v->tz));
     ck_assert_float_eq(v->z[5], -6);
 }
 
@@ -77,12 +74,12 @@ static void expect_cpu_works(struct vectors *v)
 
 static enum tandem_status wait_run_on_cpu(struct vectors *v)
 {
-    return tandem_run_on(v->context, 0, &negate, &v->ty, 1, &v->ty, 1);
+    return unary_status(v->context, 0, TANDEM_OP_NEG, v->ty, v->ty);
 }
 
 static enum tandem_status wait_read(struct vectors *v)
 {
-    return tandem_tensor_sync(v->ty, TANDEM_TIMEOUT_INFINITE);
+    return tensor_wait(v->ty);
 }
 
 /* Writes every second element; the others must be downloaded first. */
@@ -116,14 +113,13 @@ LOOP_TEST(test_calls_end, CASES_IN(waits) - 2)
     FAILS(TANDEM_DEVICE_LOST, waits[_i](&v));
     expect_last_error("did not complete");
     ck_assert_uint_eq(log_count(TANDEM_LOG_ERROR, "no longer used"), 1);
+    FAILS(TANDEM_DEVICE_LOST, tensor_wait(v.ty));
     FAILS(TANDEM_DEVICE_LOST,
-          tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
-    FAILS(TANDEM_DEVICE_LOST,
-          tandem_run_on(v.context, v.simulated, &negate, &v.tx, 1, &v.tz, 1));
+          unary_status(v.context, v.simulated, TANDEM_OP_NEG, v.tx, v.tz));
     expect_cpu_works(&v);
     /* The tensor is valid after it is written again. */
     OK(tandem_unary(v.context, TANDEM_OP_NEG, v.tx, v.ty));
-    OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(v.ty));
     ck_assert_float_eq(v.y[3], -4);
 }
 
@@ -139,8 +135,8 @@ TEST(test_a_large_input_for_a_device_that_hangs)
     vectors_start(&v, context_with_hang(SHORT_MS));
     tensor = vector_wrap(v.context, memory, large);
     OK(tandem_tensor_create(v.context, TANDEM_F32, 1, &large, &result));
-    FAILS(TANDEM_DEVICE_LOST, tandem_run_on(v.context, v.simulated, &negate,
-                                            &tensor, 1, &result, 1));
+    FAILS(TANDEM_DEVICE_LOST,
+          unary_status(v.context, v.simulated, TANDEM_OP_NEG, tensor, result));
     expect_last_error("did not complete");
     expect_cpu_works(&v);
     tandem_context_destroy(v.context);
@@ -173,7 +169,7 @@ TEST(test_a_wait_with_a_timeout_ends)
     OK(tandem_tensor_prefetch(v.ty, 0));
     expect_cpu_works(&v);
     hangs_release();
-    OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(v.ty));
     ck_assert_float_eq(v.y[3], -4);
     OK(tandem_context_synchronize(v.context, TANDEM_TIMEOUT_INFINITE));
 }
@@ -203,9 +199,8 @@ TEST(test_a_timed_operator)
     vectors_start(&v, context_with_hang(SHORT_MS));
     OK(tandem_context_set_timing(v.context, 1));
     /* The launch succeeds, but its output cannot be read. */
-    OK(tandem_run_on(v.context, v.simulated, &negate, &v.tx, 1, &v.tz, 1));
-    FAILS(TANDEM_DEVICE_LOST,
-          tandem_tensor_sync(v.tz, TANDEM_TIMEOUT_INFINITE));
+    OK(unary_status(v.context, v.simulated, TANDEM_OP_NEG, v.tx, v.tz));
+    FAILS(TANDEM_DEVICE_LOST, tensor_wait(v.tz));
     FAILS(TANDEM_DEVICE_LOST,
           tandem_context_synchronize(v.context, TANDEM_TIMEOUT_INFINITE));
     expect_cpu_works(&v);
@@ -228,7 +223,7 @@ TEST(test_limits_of_the_environment)
     setenv("TANDEM_HANG_TIMEOUT_SECONDS", "1", 1);
     vectors_start(&v, context_with_hang(0));
     FAILS(TANDEM_DEVICE_LOST,
-          tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
+          unary_status(v.context, 0, TANDEM_OP_NEG, v.ty, v.tz));
     expect_last_error("within 1 s");
     tandem_context_destroy(v.context);
     expect_warnings(0, "HANG_TIMEOUT_SECONDS");
@@ -281,6 +276,8 @@ static void expect_others_work(struct vectors *v)
     uint32_t other = device_named(v->context, "simulated:1"), count;
     const struct tandem_backend *backend;
     struct tandem_device *device;
+    const struct tandem_op negate = {.struct_size = sizeof negate,
+                                     .id = TANDEM_OP_NEG};
     struct tandem_explanation e = {.struct_size = sizeof e};
 
     for (int i = 0; i < 20; i++) {
@@ -288,8 +285,8 @@ static void expect_others_work(struct vectors *v)
         float read[N];
 
         expect_cpu_works(v);
-        OK(tandem_run_on(v->context, other, &negate, &v->tz, 1, &own, 1));
-        OK(tandem_run_on(v->context, 0, &negate, &own, 1, &own, 1));
+        OK(unary_status(v->context, other, TANDEM_OP_NEG, v->tz, own));
+        OK(unary_status(v->context, 0, TANDEM_OP_NEG, own, own));
         OK(tandem_tensor_read(own, read, sizeof read, TANDEM_TIMEOUT_INFINITE));
         ck_assert_float_eq(read[5], -6);
         OK(tandem_tensor_write(own, v->x, sizeof v->x));
@@ -314,13 +311,13 @@ LOOP_TEST(test_others_work_during_a_wait, CASES_IN(waits))
     hangs_release();
     pthread_join(thread, NULL);
     ck_assert_int_eq(blocked_thread.status, TANDEM_OK);
-    OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(v.ty));
 }
 
 static enum tandem_status wait_alone(struct vectors *v)
 {
     vectors_start(v, context_with_hang(SHORT_MS));
-    return tandem_tensor_sync(v->ty, TANDEM_TIMEOUT_INFINITE);
+    return tensor_wait(v->ty);
 }
 
 /*
@@ -344,7 +341,7 @@ TEST(test_a_device_that_another_thread_waits_for)
     ck_assert_uint_ge(log_count(TANDEM_LOG_WARNING, "not run on simulated:0"),
                       1);
     FAILS(TANDEM_DEVICE_LOST,
-          tandem_run_on(v.context, 0, &negate, &v.ty, 1, &v.tz, 1));
+          unary_status(v.context, 0, TANDEM_OP_NEG, v.ty, v.tz));
     hangs_release();
     pthread_join(thread, NULL);
     ck_assert_int_eq(blocked_thread.status, TANDEM_DEVICE_LOST);
@@ -437,7 +434,7 @@ TEST(test_a_write_after_a_read_timeout)
     hangs_release();
     pthread_join(thread, NULL);
     ck_assert_int_eq(blocked_thread.status, TANDEM_OK);
-    OK(tandem_tensor_sync(v.ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(v.ty));
     ck_assert_mem_eq(v.y, v.x, sizeof v.x);
 }
 

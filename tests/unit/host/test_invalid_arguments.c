@@ -282,7 +282,7 @@ TEST(test_tensor_functions)
         BAD(tandem_tensor_describe(t, &value, &value, shape, shape));
         BAD(tandem_tensor_write(t, room, sizeof room));
         BAD(tandem_tensor_read(t, room, sizeof room, TANDEM_TIMEOUT_INFINITE));
-        BAD(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+        BAD(tensor_wait(t));
         BAD(tandem_tensor_host_data(t, TANDEM_TIMEOUT_INFINITE, &data));
         BAD(tandem_tensor_host_written(t));
         BAD(tandem_tensor_prefetch(t, 0));

@@ -200,10 +200,10 @@ TEST(test_elements_of_the_path)
 
 /* ---- files ---- */
 
-/* Files that are no plugins: the first bytes of a plugin, or a text. */
+/* Files that are no plugins: another library, its first bytes, or a text. */
 TEST(test_files_that_are_no_plugins)
 {
-    const char *file = other_make("no-query-symbol-plugin.so");
+    const char *file = other_make("libtandem.so");
 
     expect_rejected(TANDEM_BACKEND_QUERY_SYMBOL);
     ck_assert_int_eq(truncate(file, 3000), 0);

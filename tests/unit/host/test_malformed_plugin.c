@@ -30,16 +30,12 @@ static struct tandem_context *context_with_bad(const char *script)
 static enum tandem_status bad_device_run(struct tandem_context *context,
                                          float *x, float *y)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_RELU};
     struct tandem_tensor *tx = vector_wrap(context, x, 1);
     struct tandem_tensor *ty = vector_wrap(context, y, 1);
-    enum tandem_status status = tandem_run_on(
-        context, device_named(context, "simulated"), &op, &tx, 1, &ty, 1);
+    enum tandem_status status = unary_status(
+        context, device_named(context, "simulated"), TANDEM_OP_RELU, tx, ty);
 
-    if (status == TANDEM_OK)
-        status = tandem_tensor_sync(ty, 1000000);
-    return status;
+    return status == TANDEM_OK ? tandem_tensor_sync(ty, 1000000) : status;
 }
 
 /* ---- devices ---- */

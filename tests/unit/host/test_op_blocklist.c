@@ -41,11 +41,9 @@ static void op_blocked_save(const char *device, uint32_t op, uint32_t blocked)
 static enum tandem_status run_on(struct tandem_context *context,
                                  uint32_t device, uint32_t op)
 {
-    const struct tandem_op call = {.struct_size = sizeof call, .id = op};
     struct tandem_tensor *x = vector_wrap(context, data, ELEMENTS);
     struct tandem_tensor *y = vector_new(context, ELEMENTS);
-    const enum tandem_status status =
-        tandem_run_on(context, device, &call, &x, 1, &y, 1);
+    const enum tandem_status status = unary_status(context, device, op, x, y);
 
     tandem_tensor_destroy(x);
     tandem_tensor_destroy(y);

@@ -25,38 +25,32 @@ static void context_setup(void)
 
 /* ---- GEMM ---- */
 
-/* A square view and its layout in the data. */
-struct square_view {
-    struct tandem_tensor *tensor;
-    const float *data;
-    int64_t row, column;
-};
-
 /* Views of a matrix: as stored, transposed, and half of a larger one. */
 #define VIEWS 3
+static const int64_t view_strides[VIEWS][2] = {{N, 1}, {1, N}, {2 * N, 1}};
+static const int64_t view_first[VIEWS] = {0, 0, N};
 static float data_a[2 * ELEMENTS], data_b[2 * ELEMENTS];
 static float data_bias[2 * N];
-static struct square_view as[VIEWS], bs[VIEWS];
+static struct tandem_tensor *as[VIEWS], *bs[VIEWS];
 /* None, by column, by row, another one by column. */
 static struct tandem_tensor *biases[4];
 
-static void squares_make(struct square_view *out, float *data, int salt)
+static void squares_make(struct tandem_tensor **out, float *data, int salt)
 {
-    static const int64_t whole[] = {2 * N, N}, shape[] = {N, N};
-    static const int64_t strides[VIEWS][2] = {{N, 1}, {1, N}, {2 * N, 1}};
-    static const int64_t first[VIEWS] = {0, 0, N};
-    struct tandem_tensor *all;
+    static const int64_t shape[] = {N, N};
+    struct tandem_tensor *all = matrix_wrap(context, data, 2 * N, N);
 
     for (int i = 0; i < 2 * ELEMENTS; i++)
         data[i] = (float)((i * 7 + salt) % 11 - 5);
-    OK(tandem_tensor_wrap(context, data, TANDEM_F32, 2, whole, NULL, 0, &all));
-    for (int i = 0; i < VIEWS; i++) {
-        OK(tandem_tensor_view(all, first[i], 2, shape, strides[i],
-                              &out[i].tensor));
-        out[i].data = data + first[i];
-        out[i].row = strides[i][0];
-        out[i].column = strides[i][1];
-    }
+    for (int i = 0; i < VIEWS; i++)
+        OK(tandem_tensor_view(all, view_first[i], 2, shape, view_strides[i],
+                              &out[i]));
+}
+
+static float view_element(const float *data, int view, int row, int column)
+{
+    return data[view_first[view] + row * view_strides[view][0] +
+                column * view_strides[view][1]];
 }
 
 /* Wraps the operands of the GEMMs. */
@@ -104,12 +98,11 @@ static const struct gemm_case gemm_cases[] = {
 static float expected_value(const struct gemm_case *p, const float *c, int row,
                             int column)
 {
-    const struct square_view *a = &as[p->a], *b = &bs[p->b];
     double sum = 0;
 
     for (int k = 0; k < N; k++)
-        sum += (double)a->data[row * a->row + k * a->column] *
-               (double)b->data[k * b->row + column * b->column];
+        sum += (double)view_element(data_a, p->a, row, k) *
+               (double)view_element(data_b, p->b, k, column);
     sum *= p->alpha;
     if (p->beta != 0)
         sum += p->beta * (double)c[row * N + column];
@@ -136,7 +129,7 @@ static void gemm_run(uint32_t device, const struct gemm_case *p,
     for (int i = 0; i < ELEMENTS; i++)
         before[i] = (float)((i * 3 + turn) % 13 - 6);
     OK(tandem_tensor_write(c, before, sizeof before));
-    OK(tandem_matmul(context, &options, as[p->a].tensor, bs[p->b].tensor, c));
+    OK(tandem_matmul(context, &options, as[p->a], bs[p->b], c));
     OK(tandem_tensor_read(c, got, sizeof got, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < ELEMENTS; i++) {
         const float want = expected_value(p, before, i / N, i % N);
@@ -173,7 +166,7 @@ static enum tandem_status gemm_status(struct tandem_tensor *c, double beta,
                                                   .flags = flags,
                                                   .device = simulated};
 
-    return tandem_matmul(context, &options, as[0].tensor, bs[0].tensor, c);
+    return tandem_matmul(context, &options, as[0], bs[0], c);
 }
 
 TEST(test_an_invalid_gemm_after_a_valid_one)
@@ -217,7 +210,7 @@ TEST(test_another_axis_on_the_same_tensors)
         const int64_t axes = 1 + turn % 2;
 
         OK(axis_run(TANDEM_OP_SUM, axes, 0, tx, ty));
-        OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+        OK(tensor_wait(ty));
         for (int i = 0; i < N; i++) {
             float want = 0;
 
@@ -266,13 +259,12 @@ TEST(test_steps_count_from_one)
 /* Computes y = -x with data that no other call uses. */
 static void negate(struct tandem_tensor *x, struct tandem_tensor *y, int turn)
 {
-    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
     float data[N];
 
     for (int i = 0; i < N; i++)
         data[i] = (float)(turn * N + i + 1);
     OK(tandem_tensor_write(x, data, sizeof data));
-    OK(tandem_run_on(context, simulated, &op, &x, 1, &y, 1));
+    unary_on(context, simulated, TANDEM_OP_NEG, x, y);
     OK(tandem_tensor_read(y, data, sizeof data, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < N; i++)
         ck_assert_float_eq(data[i], -(float)(turn * N + i + 1));
@@ -306,8 +298,7 @@ static void scalar_add(struct tandem_tensor *x, struct tandem_tensor *y,
     struct tandem_tensor *inputs[] = {x, NULL};
     float data[N];
 
-    for (int i = 0; i < N; i++)
-        data[i] = (float)(i + 1);
+    count_up(data, N);
     OK(tandem_tensor_write(x, data, sizeof data));
     OK(tandem_run_on(context, simulated, &op, inputs, 2, &y, 1));
     OK(tandem_tensor_read(y, data, sizeof data, TANDEM_TIMEOUT_INFINITE));
@@ -334,19 +325,16 @@ TEST(test_other_scalars_share_an_operator)
 /* Computes relu of a vector of this length. */
 static void length_run(int64_t length)
 {
-    const struct tandem_op op = {.struct_size = sizeof op,
-                                 .id = TANDEM_OP_RELU};
+    static float data[1200];
     struct tandem_tensor *x = vector_new(context, length);
-    float *data = calloc((size_t)length, sizeof *data);
 
-    ck_assert_ptr_nonnull(data);
     data[length - 1] = 7;
     OK(tandem_tensor_write(x, data, (size_t)length * sizeof *data));
-    OK(tandem_run_on(context, simulated, &op, &x, 1, &x, 1));
+    data[length - 1] = 0;
+    unary_on(context, simulated, TANDEM_OP_RELU, x, x);
     OK(tandem_tensor_read(x, data, (size_t)length * sizeof *data,
                           TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(data[length - 1], 7);
-    free(data);
     tandem_tensor_destroy(x);
 }
 

@@ -289,23 +289,6 @@ TEST(test_the_largest_file)
     free(padded);
 }
 
-TEST(test_too_many_points)
-{
-    const size_t room = 1 << 20;
-    char *text = malloc(room);
-    size_t used;
-
-    ck_assert_ptr_nonnull(text);
-    used = (size_t)snprintf(text, room, "\"curves\": {\"transcendental\": [");
-    for (int i = 0; i < 20000; i++)
-        used += (size_t)snprintf(text + used, room - used, "%s[%d, 5]",
-                                 i ? "," : "", i + 1);
-    snprintf(text + used, room - used, "]}");
-    part_write(text);
-    expect_defaults("");
-    free(text);
-}
-
 /* test-secure-file has further cases. */
 TEST(test_files_that_are_not_trusted)
 {
@@ -333,24 +316,18 @@ TEST(test_files_that_are_not_trusted)
 
 TEST(test_relative_directories)
 {
-    struct tandem_context_options options = {.struct_size = sizeof options,
-                                             .plugin_path =
-                                                 scratch_path("plugins"),
-                                             .log = log_capture};
+    struct tandem_context_options options = {.struct_size = sizeof options};
     struct tandem_context *context;
-    struct tandem_profile *profile;
     char path[4096];
 
     ck_assert_int_eq(chdir(scratch_path(".")), 0);
-    setenv("TANDEM_PROFILE_DIR", "profiles", 1);
+    setenv("TANDEM_PLUGIN_PATH", scratch_path("plugins"), 1);
+    setenv("TANDEM_PROFILE_DIR", "profiles", 1); /* test-context: warnings */
     setenv("XDG_CACHE_HOME", "cache", 1);
     OK(tandem_context_create(&options, &context));
-    expect_warnings(1, "\"profiles\" ignored: expected an absolute");
-    expect_warnings(1, "\"cache\" ignored: expected an absolute");
     /* HOME contains an absolute path. */
-    profile = profile_new(context, "simulated");
-    OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
-    OK(tandem_profile_save(profile, NULL, path, sizeof path));
+    OK(tandem_profile_save(profile_new(context, "simulated"), NULL, path,
+                           sizeof path));
     ck_assert_ptr_nonnull(
         strstr(path, scratch_path(".cache/tandem/simulated")));
     ck_assert_int_eq(unlink(path), 0);
@@ -384,32 +361,6 @@ TEST(test_another_devices_file)
 }
 
 /* ---- files that cannot be written ---- */
-
-static struct tandem_profile *other_profile(void)
-{
-    struct tandem_profile *profile =
-        profile_new(context_new(NULL), "simulated");
-
-    OK(tandem_profile_add_curve_point(profile, "transcendental", 10, 77));
-    return profile;
-}
-
-/* The signal of the file size limit is not raised either. */
-TEST(test_a_file_that_is_too_large)
-{
-    struct tandem_profile *profile = other_profile();
-    enum tandem_status status;
-
-    good_save();
-    writes_limit(64);
-    status = tandem_profile_save(profile, NULL, NULL, 0);
-    writes_limit(0);
-    FAILS(TANDEM_FAILED, status);
-    expect_last_error("File too large");
-    expect_saved_profile();
-    ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
-    OK(tandem_profile_save(profile, NULL, NULL, 0));
-}
 
 /* A power failure must not leave a file name without content. */
 TEST(test_a_profile_is_on_the_disk_before_its_name)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tensors and residency: number and size of transfers (counted by the
- * simulated GPU), views and strides, and writes by the caller.
+ * simulated GPU), views and strides, and writes by the caller. check-threads
+ * compares the results of random sequences of these calls.
  */
 #include <config.h>
 
@@ -50,7 +51,7 @@ TEST(test_no_transfer_twice)
     ck_assert_uint_eq(residency(tx), ON_SIM | ON_HOST);
     ck_assert_uint_eq(residency(ty), ON_SIM);
     for (int i = 0; i < 3; i++)
-        OK(tandem_tensor_sync(tz, TANDEM_TIMEOUT_INFINITE));
+        OK(tensor_wait(tz));
     moved = counters_since(0, &before);
     ck_assert_uint_eq(moved.downloads, 1);
     ck_assert_uint_eq(moved.download_bytes, sizeof z);
@@ -79,40 +80,18 @@ TEST(test_nothing_runs_before_a_wait)
     ck_assert_uint_le(moved.waits, 1);
 }
 
-TEST(test_the_cpu_and_the_gpu_take_turns)
-{
-    float w[N];
-    struct tandem_tensor *tw = vector_wrap(context, w, N);
-    struct sim_counters before = counters_read(0), moved;
-
-    unary_on(context, 0, TANDEM_OP_NEG, tx, ty);         /* Host. */
-    unary_on(context, simulated, TANDEM_OP_ABS, ty, tz); /* Uploads y. */
-    unary_on(context, 0, TANDEM_OP_NEG, tz, tw);         /* Downloads z. */
-    unary_on(context, simulated, TANDEM_OP_ABS, tw,
-             tw); /* Uploads w, in place. */
-    OK(tandem_tensor_sync(tw, TANDEM_TIMEOUT_INFINITE));
-    moved = counters_since(0, &before);
-    ck_assert_uint_eq(moved.uploads, 2);
-    ck_assert_uint_eq(moved.downloads, 2);
-    for (int i = 0; i < N; i++) {
-        ck_assert_float_eq(y[i], -x[i]);
-        ck_assert_float_eq(z[i], x[i]);
-        ck_assert_float_eq(w[i], x[i]);
-    }
-}
-
 TEST(test_host_written_makes_copies_stale)
 {
     struct sim_counters before;
 
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     x[3] = 50;
     OK(tandem_tensor_host_written(tx));
     ck_assert_uint_eq(residency(tx), ON_HOST);
     before = counters_read(0);
     unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     ck_assert_float_eq(y[3], -50);
     ck_assert_uint_eq(counters_since(0, &before).uploads, 1);
 }
@@ -130,26 +109,9 @@ TEST(test_prefetch_moves_once)
     ck_assert_uint_eq(moved.executed, 0);
     /* Downloads y, because the CPU is a device too. */
     OK(tandem_tensor_prefetch(ty, 0));
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     ck_assert_uint_eq(counters_since(0, &before).downloads, 1);
     ck_assert_float_eq(y[0], -1);
-}
-
-TEST(test_prefetch_between_devices)
-{
-    uint32_t other;
-
-    tandem_context_destroy(context);
-    setenv("TANDEM_TEST_PLUGIN", "devices=2", 1);
-    context_setup();
-    other = device_named(context, "simulated:1");
-    ty = vector_new(context, N);
-    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
-    OK(tandem_tensor_prefetch(ty, other));
-    unary_on(context, other, TANDEM_OP_NEG, ty, ty);
-    ck_assert_uint_eq(residency(ty), 1u << other);
-    OK(tandem_tensor_read(ty, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_mem_eq(x, y, sizeof x);
 }
 
 /* ---- owned memory, read, write, data ---- */
@@ -185,22 +147,6 @@ TEST(test_reading_what_was_never_written)
     OK(tandem_tensor_read(u, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
 }
 
-TEST(test_a_write_overrules_every_copy)
-{
-    struct tandem_tensor *t = vector_wrap(context, x, N);
-    float fresh[N];
-
-    unary_on(context, simulated, TANDEM_OP_NEG, t, t);
-    for (int i = 0; i < N; i++)
-        fresh[i] = 7;
-    OK(tandem_tensor_write(t, fresh, sizeof fresh));
-    ck_assert_uint_eq(residency(t) & ON_SIM, 0);
-    OK(tandem_tensor_read(t, y, sizeof y, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(y[0], 7);
-    OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
-    ck_assert_float_eq(x[N - 1], 7);
-}
-
 TEST(test_read_only_memory)
 {
     const int64_t shape = N;
@@ -213,7 +159,7 @@ TEST(test_read_only_memory)
     BAD(tandem_unary(context, TANDEM_OP_NEG, u, t));
     BAD(tandem_unary(context, TANDEM_OP_NEG, t, t));
     BAD(tandem_tensor_write(t, y, sizeof y));
-    OK(tandem_tensor_sync(u, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(u));
     ck_assert_float_eq(x[3], 4);
     ck_assert_float_eq(y[3], -4);
 }
@@ -231,10 +177,10 @@ TEST(test_copies_of_read_only_memory_are_sealed)
     for (uint32_t round = 1; round <= 3; round++) {
         unary_on(context, simulated, TANDEM_OP_NEG, t, u);
         unary_on(context, simulated, TANDEM_OP_NEG, t, u);
-        OK(tandem_tensor_sync(u, TANDEM_TIMEOUT_INFINITE));
+        OK(tensor_wait(u));
         ck_assert_float_eq(y[3], -x[3]);
         ck_assert_uint_eq(counters_since(0, &before).seals, round);
-        OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+        OK(tensor_wait(t));
         x[3] += 5;
         OK(tandem_tensor_host_written(t));
     }
@@ -260,7 +206,7 @@ LOOP_TEST(test_gaps_of_wrapped_memory_are_untouched, 2)
     unary_on(context, _i ? simulated : 0, TANDEM_OP_NEG, ta, tb);
     /* Data that the caller writes into a gap meanwhile is preserved. */
     b[4] = -77;
-    OK(tandem_tensor_sync(tb, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(tb));
     for (int i = 0; i < 20; i++)
         if (i == 4)
             ck_assert_float_eq(b[i], -77);
@@ -277,7 +223,7 @@ LOOP_TEST(test_negative_and_zero_strides, 2)
     OK(tandem_tensor_wrap(context, a + 5, TANDEM_F32, 2, shape, strides,
                           TANDEM_TENSOR_READ_ONLY, &ta));
     unary_on(context, _i ? simulated : 0, TANDEM_OP_NEG, ta, tb);
-    OK(tandem_tensor_sync(tb, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(tb));
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(b[i], -a[5 - i % 6]);
 }
@@ -297,12 +243,12 @@ TEST(test_a_view_shares_memory_and_residency)
     before = counters_read(0);
     unary_on(context, simulated, TANDEM_OP_ABS, view, tb);
     ck_assert_uint_eq(counters_since(0, &before).uploads, 0);
-    OK(tandem_tensor_sync(tb, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(tb));
     for (int i = 0; i < 4; i++)
         ck_assert_float_eq(b[i], (float)(3 * i + 2));
     unary_on(context, simulated, TANDEM_OP_NEG, view,
              view); /* One column of t. */
-    OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(t));
     for (int i = 0; i < 12; i++)
         ck_assert_float_eq(a[i], i % 3 == 1 ? (float)(i + 1) : -(float)(i + 1));
 }
@@ -319,7 +265,7 @@ TEST(test_views_written_on_different_devices)
     OK(tandem_tensor_view(t, 4, 1, half, NULL, &high));
     unary_on(context, simulated, TANDEM_OP_NEG, low, low);
     unary_on(context, 0, TANDEM_OP_NEG, high, high);
-    OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(t));
     for (int i = 0; i < 8; i++)
         ck_assert_float_eq(a[i], -(float)(i + 1));
 }
@@ -376,7 +322,7 @@ TEST(test_empty_and_scalar_tensors)
     OK(tandem_tensor_wrap(context, &a, TANDEM_F32, 0, NULL, NULL, 0, &s));
     OK(tandem_tensor_wrap(context, &b, TANDEM_F32, 0, NULL, NULL, 0, &t));
     unary_on(context, simulated, TANDEM_OP_NEG, s, t);
-    OK(tandem_tensor_sync(t, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(t));
     ck_assert_float_eq(b, -5);
 }
 
@@ -411,7 +357,7 @@ TEST(test_the_alignment_of_wrapped_memory)
         in = vector_wrap(context, x + offset, 37);
         out = vector_wrap(context, y + 15 - offset, 37);
         unary_on(context, offset % 2 ? simulated : 0, TANDEM_OP_NEG, in, out);
-        OK(tandem_tensor_sync(out, TANDEM_TIMEOUT_INFINITE));
+        OK(tensor_wait(out));
         for (int i = 0; i < 37; i++)
             ck_assert_float_eq(y[15 - offset + (size_t)i],
                                -x[offset + (size_t)i]);
@@ -456,7 +402,7 @@ TEST(test_axes_of_the_smallest_softmax)
     }
     op.ints = &(int64_t){0};
     OK(tandem_run(context, &op, &line, 1, &result, 1));
-    OK(tandem_tensor_sync(result, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(result));
     ck_assert_float_eq(out, 1);
 }
 
@@ -488,7 +434,7 @@ TEST(test_destroying_tensors_in_use)
     tandem_tensor_destroy(middle);
     tandem_tensor_destroy(tx);
     ck_assert_uint_eq(counters_since(0, &before).executed, 0);
-    OK(tandem_tensor_sync(ty, TANDEM_TIMEOUT_INFINITE));
+    OK(tensor_wait(ty));
     ck_assert_mem_eq(x, y, sizeof x);
 }
 
