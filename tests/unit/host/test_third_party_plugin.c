@@ -37,30 +37,28 @@ static void variables_setup(void)
     count_up(more, N);
 }
 
-/* Saves a profile in which everything costs ns. */
-static void calibrated_save(const char *device, double ns)
+/*
+ * Saves a profile in which everything costs ns, or only operators of the class
+ * of one curve, or only GEMMs ("gemm").
+ */
+static void calibrated_save(const char *device, const char *only, double ns)
 {
     struct script script = script_free();
+    struct tandem_profile *profile;
 
     script_all(&script, ns, 0);
     script.gemm_base = 1e-9;
     script.gemm_fixed = ns;
-    script_save(device, &script);
-}
-
-/* Saves a profile that contains only one curve, or only GEMM costs ("gemm"). */
-static void calibrated_curve_save(const char *device, const char *curve,
-                                  double ns)
-{
-    struct tandem_context *context = context_new(NULL);
-    struct tandem_profile *profile = profile_new(context, device);
-
-    if (strcmp(curve, "gemm") == 0)
+    if (!only) {
+        script_save(device, &script);
+        return;
+    }
+    profile = profile_new(context_new(NULL), device);
+    if (strcmp(only, "gemm") == 0)
         OK(tandem_profile_add_gemm_point(profile, SIDE, SIDE, SIDE, ns));
     else
-        OK(tandem_profile_add_curve_point(profile, curve, 1000, ns));
+        OK(tandem_profile_add_curve_point(profile, only, 1000, ns));
     OK(tandem_profile_save(profile, NULL, NULL, 0));
-    tandem_context_destroy(context);
 }
 
 /* The calls share their operands, so savings could cause a move. */
@@ -98,39 +96,79 @@ static const char *selected_backend(struct tandem_context *context, uint32_t id)
     return backend;
 }
 
-static const uint32_t supported_ops[] = {TANDEM_OP_ADD, TANDEM_OP_GEMM};
+/* The devices, their costs, 0 for no profile, and where operators run. */
+static const struct placement {
+    const char *backends, *script;
+    double cpu_ns, example_ns;
+    const char *only; /* What the profile of the example plugin contains. */
+    uint32_t blocked; /* An operator that the CPU must not run. */
+    const char *add, *gemm, *mul;
+} placements[] = {
+    /* Calibrated costs win, however high and after any number of runs. */
+    {"cpu,example", "", AGES, 0, NULL, 0, "cpu", "cpu", "cpu"},
+    {"example", "", 0, 0, NULL, 0, "example", "example", "example"},
+    /* No other device supports the operator. */
+    {"cpu,example", "", LOW_COST, 0, NULL, TANDEM_OP_ADD, "example", "cpu",
+     "cpu"},
+    /* Each cost class alone: GEMM was not calibrated, or only GEMM was. */
+    {"cpu,example", "", AGES, LOW_COST, "gemm", 0, "cpu", "example", "cpu"},
+    {"cpu,example", "", AGES, LOW_COST, "elementwise", 0, "example", "cpu",
+     "example"},
+    /* The default costs of the CPU are not too low, so they compete with
+     * calibrated costs of a GPU. Default costs of another GPU do not. */
+    {"cpu,example,simulated", "self-test", 0, AGES, NULL, 0, "cpu", "cpu",
+     "cpu"},
+    {"cpu,example,simulated", "self-test", 0, LOW_COST, NULL, 0, "example",
+     "example", "example"},
+};
 
-/* Calibrated costs win, however high and after any number of runs. */
-LOOP_TEST(test_default_costs_do_not_beat_calibration, CASES_IN(supported_ops))
+LOOP_TEST(test_placements, CASES_IN(placements))
 {
+    const struct placement *of = &placements[_i];
     struct tandem_context *context;
+    struct tandem_profile *profile;
 
-    calibrated_save("cpu", AGES);
+    setenv("TANDEM_BACKENDS", of->backends, 1);
+    setenv("TANDEM_TEST_PLUGIN", of->script, 1);
+    if (of->cpu_ns > 0)
+        calibrated_save("cpu", NULL, of->cpu_ns);
+    if (of->example_ns > 0)
+        calibrated_save("example", of->only, of->example_ns);
+    if (of->blocked != 0) {
+        profile = profile_edit(context_new(NULL), "cpu");
+        OK(tandem_profile_set_op_blocked(profile, of->blocked, 1));
+        OK(tandem_profile_save(profile, NULL, NULL, 0));
+    }
+    log_forget();
     context = context_new(NULL);
-    for (int i = 0; i < ROUNDS / (supported_ops[_i] == TANDEM_OP_GEMM ? 10 : 1);
-         i++)
-        ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "cpu");
+    for (int i = 0; i < ROUNDS; i++) {
+        ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), of->add);
+        ck_assert_str_eq(selected_backend(context, TANDEM_OP_MUL), of->mul);
+        if (i % 10 == 0)
+            ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM),
+                             of->gemm);
+    }
+    expect_warnings(0, "cpu:0");
+    expect_warnings(strstr(of->backends, "simulated") != NULL,
+                    "simulated:0: not calibrated: not chosen if");
+    if (strcmp(of->backends, "example") != 0)
+        return;
+    expect_warnings(0, NULL);
+    FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
 }
 
 TEST(test_explanation_marks_default_costs)
 {
     struct tandem_explanation why;
     struct tandem_context *context;
-    uint32_t seen = 0;
 
-    calibrated_save("cpu", AGES);
+    calibrated_save("cpu", NULL, AGES);
     context = context_new(NULL);
     OK(run(context, TANDEM_ANY_DEVICE, TANDEM_OP_ADD));
     why = last_explanation(context);
-    for (uint32_t i = 0; i < why.candidate_count; i++) {
-        const bool cpu =
-            why.candidates[i].device == device_named(context, "cpu");
-
-        ck_assert_uint_eq(why.candidates[i].status, TANDEM_OK);
-        ck_assert_uint_eq(why.candidates[i].calibrated, cpu);
-        seen++;
-    }
-    ck_assert_uint_eq(seen, 2);
+    ck_assert_uint_eq(candidate_of(&why, 0)->calibrated, 1);
+    ck_assert_uint_eq(
+        candidate_of(&why, device_named(context, "example"))->calibrated, 0);
     expect_warnings(1, "example:0: not calibrated: not chosen if");
 }
 
@@ -138,37 +176,11 @@ TEST(test_it_runs_if_forced)
 {
     struct tandem_context *context;
 
-    calibrated_save("cpu", LOW_COST);
+    calibrated_save("cpu", NULL, LOW_COST);
     context = context_new(NULL);
     OK(run(context, device_named(context, "example"), TANDEM_OP_ADD));
     OK(tandem_context_force_device(context, device_named(context, "example")));
     ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM), "example");
-}
-
-LOOP_TEST(test_it_runs_without_calibrated_devices, CASES_IN(supported_ops))
-{
-    struct tandem_context *context;
-
-    setenv("TANDEM_BACKENDS", "example", 1);
-    context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, supported_ops[_i]), "example");
-    expect_warnings(0, NULL);
-    FAILS(TANDEM_UNSUPPORTED, run(context, TANDEM_ANY_DEVICE, TANDEM_OP_EXP));
-}
-
-/* The blocklist contains the operator for the calibrated device. */
-TEST(test_it_runs_if_no_other_device_supports_the_operator)
-{
-    struct tandem_context *context;
-    struct tandem_profile *profile;
-
-    calibrated_save("cpu", LOW_COST);
-    profile = profile_edit(context_new(NULL), "cpu");
-    OK(tandem_profile_set_op_blocked(profile, TANDEM_OP_ADD, 1));
-    OK(tandem_profile_save(profile, NULL, NULL, 0));
-    context = context_new(NULL);
-    ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD), "example");
-    ck_assert_str_eq(selected_backend(context, TANDEM_OP_MUL), "cpu");
 }
 
 /* Returns true if a large GEMM would run on the simulated GPU. */
@@ -200,7 +212,7 @@ LOOP_TEST(test_default_costs_of_a_gpu_compete, 4)
     if (_i & 1)
         script_save("cpu", &cpu);
     if (_i & 2)
-        calibrated_save("example", AGES);
+        calibrated_save("example", NULL, AGES);
     log_forget();
     context = context_new(NULL);
     ck_assert(large_gemm_is_for_gpu(context));
@@ -263,50 +275,6 @@ TEST(test_devices_without_a_profile_are_named_once)
     OK(tandem_context_force_device(context, device_named(context, "cpu")));
     context_works(context);
     expect_warnings(0, "not calibrated");
-}
-
-/* Tests each cost class alone: GEMM was not calibrated, or only GEMM was. */
-LOOP_TEST(test_partly_calibrated_devices, 2)
-{
-    const bool gemm = _i != 0;
-    struct tandem_context *context;
-
-    calibrated_save("cpu", AGES);
-    calibrated_curve_save("example", gemm ? "gemm" : "elementwise", LOW_COST);
-    context = context_new(NULL);
-    for (int i = 0; i < 5; i++) {
-        ck_assert_str_eq(selected_backend(context, TANDEM_OP_GEMM),
-                         gemm ? "example" : "cpu");
-        ck_assert_str_eq(selected_backend(context, TANDEM_OP_ADD),
-                         gemm ? "cpu" : "example");
-    }
-}
-
-/*
- * The default costs of the CPU are not too low, so they compete with
- * calibrated costs of a GPU. Default costs of another GPU do not.
- */
-LOOP_TEST(test_default_costs_of_the_cpu_compete, CASES_IN(supported_ops))
-{
-    struct tandem_context *context;
-
-    setenv("TANDEM_BACKENDS", "cpu,example,simulated", 1);
-    setenv("TANDEM_TEST_PLUGIN", "self-test", 1); /* is a GPU */
-    calibrated_save("example", AGES);
-    log_forget();
-    for (int round = 0; round < 2; round++) {
-        context = context_new(NULL);
-        for (int i = 0; i < 5; i++) {
-            ck_assert_str_eq(selected_backend(context, supported_ops[_i]),
-                             round == 0 ? "cpu" : "example");
-            ck_assert_str_eq(selected_backend(context, TANDEM_OP_EXP), "cpu");
-        }
-        expect_warnings(0, "cpu:0");
-        expect_warnings(1, "simulated:0: not calibrated: not chosen if");
-        tandem_context_destroy(context);
-        calibrated_save("example", LOW_COST);
-        log_forget();
-    }
 }
 
 int main(void)
