@@ -111,7 +111,8 @@ void object_free(struct object *object)
 
     switch (object->kind) {
     case BUFFER:
-        buffer_finish((struct sim_buffer *)object);
+        COUNT(device, frees, 1);
+        memory_release(((struct sim_buffer *)object)->memory);
         break;
     case STREAM:
         stream_finish((struct sim_stream *)object);
@@ -241,21 +242,17 @@ static const char *option_get(const struct tandem_open_options *options,
     return found;
 }
 
-/* Opens the inner plugin's device with all options but the memory limit. */
+/* Opens the inner plugin's device, which ignores keys that it does not know. */
 static enum tandem_status inner_open(struct sim_device *device,
                                      const struct tandem_open_options *options)
 {
-    static const char *const passed[] = {"num_threads", "max_isa",
-                                         "deterministic"};
-    const char *keys[3], *values[3];
-    struct tandem_open_options inner = {
-        .struct_size = sizeof inner, .keys = keys, .values = values};
+    struct tandem_open_options inner = {.struct_size = sizeof inner};
     enum tandem_status status;
 
-    for (size_t i = 0; i < 3; i++) {
-        keys[inner.count] = passed[i];
-        values[inner.count] = option_get(options, passed[i]);
-        inner.count += values[inner.count] != NULL;
+    if (options) {
+        inner.keys = options->keys;
+        inner.values = options->values;
+        inner.count = options->count;
     }
     status = inner_backend()->open(0, &inner, &device->inner);
     if (status == TANDEM_OK)
@@ -283,7 +280,7 @@ enum tandem_status device_open(uint32_t index,
                                const struct tandem_open_options *options,
                                struct tandem_device **out_device)
 {
-    const char *fault, *limit;
+    const char *fault;
     struct sim_device *device;
     enum tandem_status status;
     uint32_t count;
@@ -317,8 +314,6 @@ enum tandem_status device_open(uint32_t index,
     device->index = index;
     device->next_base = 4096;
     device->is_for_self_test = option_get(options, "self_test_only") != NULL;
-    limit = option_get(options, "memory_limit_bytes");
-    device->stats.limit_bytes = limit ? strtoull(limit, NULL, 10) : 0;
     fault = option_get(options, "test.fault");
     if (fault)
         status = fault_parse(device, fault);
@@ -349,17 +344,11 @@ void device_close(struct tandem_device *handle)
 enum tandem_status device_memory_stats(struct tandem_device *handle,
                                        struct tandem_memory_stats *out_stats)
 {
-    struct tandem_memory_stats stats;
-    struct sim_device *device;
-    enum tandem_status status = out_struct_check(
-        "memory_stats: out_stats", "tandem_memory_stats", out_stats);
+    struct sim_device *device = NULL;
+    enum tandem_status status = object_hold(handle, DEVICE, &device);
 
     if (status == TANDEM_OK)
-        status = object_hold(handle, DEVICE, &device);
-    if (status != TANDEM_OK)
-        return status;
-    stats = device->stats;
-    pthread_mutex_unlock(&device->mutex);
-    struct_size_fill(out_stats, &stats, sizeof stats);
-    return TANDEM_OK;
+        status = device_unlock(
+            device, inner_backend()->memory_stats(device->inner, out_stats));
+    return status;
 }

@@ -121,8 +121,6 @@ struct sim_device {
     enum tandem_status fault_status;
     uint64_t launch_count, wait_count;
     uint64_t next_base;
-    struct tandem_memory_stats stats;
-    uint64_t used_bytes; /* With freed memory that commands still use. */
     uint32_t polls[TANDEM_OP_ID_END]; /* Of prepared operators. */
     LIST_HEAD(, object) objects;
     struct gemm_calls gemm_calls;
@@ -204,15 +202,13 @@ void handle_release(const void *handle, enum kind kind);
 
 ENTRY(buffer_alloc, alloc);
 ENTRY(buffer_free, free);
-/* Locked. */
-void buffer_finish(struct sim_buffer *buffer);
 ENTRY(buffer_seal, buffer_seal);
 /* An address_range_fn of live buffers; user is the locked device. */
 enum tandem_status address_range_of(const void *user,
                                     const struct tandem_buffer *handle,
                                     struct address_range *out);
 /* Locked. Drops one reference. */
-void memory_release(struct sim_device *device, struct sim_memory *memory);
+void memory_release(struct sim_memory *memory);
 /* Locked. Returns TANDEM_OK, or the error of the work that should have written
  * the memory. */
 enum tandem_status memory_is_valid(const struct sim_memory *memory,
@@ -233,21 +229,17 @@ extern const struct gemm_call_functions gemm_functions;
 /* Locked. Drops one reference. */
 void prepared_put(struct sim_prepared *prepared);
 
-/* ---- command.c ---- */
+/* ---- stream.c: commands, streams and events ---- */
 
 /* Returns NULL with a message if memory runs out. */
 struct command *command_new(enum command_kind kind);
 /* Locked. Takes a reference of memory for the command. */
 void command_use(struct command *command, struct sim_memory *memory);
 /* Locked. */
-void command_destroy(struct sim_device *device, struct command *command);
+void command_destroy(struct command *command);
 /* Locked. Does the work; on failure the message is set. */
 enum tandem_status command_run(struct sim_device *device,
                                struct command *command);
-/* Locked. Reading the outputs of the command returns status from now on. */
-void command_poison(struct command *command, enum tandem_status status);
-
-/* ---- stream.c: streams and events ---- */
 
 /*
  * Returns a live stream without a sticky error, of a device that is not lost.

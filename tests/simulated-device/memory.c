@@ -13,56 +13,12 @@
 
 /* ---- buffers ---- */
 
-void memory_release(struct sim_device *device, struct sim_memory *memory)
+void memory_release(struct sim_memory *memory)
 {
     if (!memory || --memory->references > 0)
         return;
     inner_backend()->free(memory->inner);
-    device->used_bytes -= memory->bytes;
     free(memory);
-}
-
-/* Locked. */
-static bool memory_is_available(const struct sim_device *device, uint64_t bytes)
-{
-    const uint64_t limit = device->stats.limit_bytes;
-
-    return limit == 0 ||
-           (bytes <= limit && device->used_bytes <= limit - bytes);
-}
-
-/* Locked. */
-static enum tandem_status memory_create(struct sim_device *device,
-                                        uint64_t bytes,
-                                        struct sim_memory **out_memory)
-{
-    struct sim_memory *memory;
-    enum tandem_status status;
-
-    if (!memory_is_available(device, bytes))
-        device_drain(device);
-    if (bytes > MAX_ALLOC_BYTES || !memory_is_available(device, bytes))
-        return memory_error("alloc: %llu bytes with %llu in use are more than "
-                            "the device has, or than its limit of %llu bytes",
-                            (unsigned long long)bytes,
-                            (unsigned long long)device->used_bytes,
-                            (unsigned long long)device->stats.limit_bytes);
-    memory = calloc(1, sizeof *memory);
-    if (!memory)
-        return memory_error("alloc: no memory");
-    status = inner_backend()->alloc(device->inner, TANDEM_BYTES(bytes),
-                                    &memory->inner);
-    if (status != TANDEM_OK) {
-        free(memory);
-        return inner_failed(status);
-    }
-    memory->bytes = bytes;
-    memory->references = 1;
-    memory->base = device->next_base;
-    device->next_base += ((bytes + 63) & ~UINT64_C(63)) + 64;
-    device->used_bytes += bytes;
-    *out_memory = memory;
-    return TANDEM_OK;
 }
 
 /* Locked. */
@@ -71,30 +27,38 @@ buffer_create(struct sim_device *device,
               const struct tandem_alloc_options *options,
               struct tandem_buffer **out_buffer)
 {
-    struct tandem_memory_stats *stats = &device->stats;
-    struct sim_memory *memory = NULL;
+    const struct tandem_backend *inner = inner_backend();
+    struct sim_memory *memory;
     struct sim_buffer *buffer;
     enum tandem_status status = alloc_options_check(options);
 
     if (status == TANDEM_OK && options->alignment > 64)
         status = alloc_alignment_unsupported(options, 64);
-    if (status == TANDEM_OK)
-        status = memory_create(device, options->bytes, &memory);
+    if (status == TANDEM_OK && options->bytes > MAX_ALLOC_BYTES)
+        status = memory_error("alloc: more bytes than the device has");
     if (status != TANDEM_OK)
         return status;
     buffer = object_new(device, BUFFER);
-    if (!buffer) {
-        memory_release(device, memory);
-        return TANDEM_OUT_OF_MEMORY;
-    }
+    memory = buffer ? calloc(1, sizeof *memory) : NULL;
+    if (!memory)
+        return memory_error("alloc: no memory");
     buffer->memory = memory;
-    stats->allocated_bytes += memory->bytes;
-    if (stats->allocated_bytes > stats->peak_bytes)
-        stats->peak_bytes = stats->allocated_bytes;
-    stats->alloc_count++;
-    stats->driver_alloc_count++;
-    stats->buffer_count++;
+    memory->references = 1;
+    status = inner->alloc(device->inner, TANDEM_BYTES(options->bytes),
+                          &memory->inner);
+    if (status == TANDEM_OUT_OF_MEMORY) {
+        device_drain(device); /* Commands may use freed memory. */
+        status = inner->alloc(device->inner, TANDEM_BYTES(options->bytes),
+                              &memory->inner);
+    }
     COUNT(device, allocs, 1);
+    if (status != TANDEM_OK) {
+        object_free(&buffer->object);
+        return inner_failed(status);
+    }
+    memory->bytes = options->bytes;
+    memory->base = device->next_base;
+    device->next_base += ((memory->bytes + 63) & ~UINT64_C(63)) + 64;
     *out_buffer = (struct tandem_buffer *)buffer;
     return TANDEM_OK;
 }
@@ -114,16 +78,6 @@ enum tandem_status buffer_alloc(struct tandem_device *handle,
                ? device_unlock(device,
                                buffer_create(device, options, out_buffer))
                : status;
-}
-
-void buffer_finish(struct sim_buffer *buffer)
-{
-    struct sim_device *device = buffer->object.device;
-
-    device->stats.allocated_bytes -= buffer->memory->bytes;
-    device->stats.buffer_count--;
-    COUNT(device, frees, 1);
-    memory_release(device, buffer->memory);
 }
 
 void buffer_free(struct tandem_buffer *handle)
@@ -215,7 +169,7 @@ static enum tandem_status transfer_end(struct sim_stream *stream,
     struct sim_memory *memory = command->memories[0];
 
     if (status != TANDEM_OK || command->bytes == 0) {
-        command_destroy(device, command);
+        command_destroy(command);
         return device_unlock(device, status);
     }
     /* Memory that is written as a whole becomes valid for later commands. */

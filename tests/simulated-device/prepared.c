@@ -214,7 +214,7 @@ static enum tandem_status call_enqueue(struct sim_stream *stream,
         return TANDEM_OUT_OF_MEMORY;
     status = launch_fill(command, prepared, memory, scalars, scalar_count);
     if (status != TANDEM_OK) {
-        command_destroy(device, command);
+        command_destroy(command);
         return status;
     }
     stream_enqueue(stream, command);
