@@ -4,7 +4,6 @@
  * writer, so that the next context reads them.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "support.h"
 
@@ -60,10 +59,9 @@ static void script_write(struct tandem_profile *profile,
 {
     OK(tandem_profile_set_scalar(profile, "launch", script->launch));
     OK(tandem_profile_set_scalar(profile, "sync", script->sync));
-    OK(tandem_profile_set_scalar(profile, "alloc", script->alloc));
-    OK(tandem_profile_set_scalar(profile, "compile", script->compile));
-    OK(tandem_profile_set_scalar(profile, "gemm_compile",
-                                 script->gemm_compile));
+    OK(tandem_profile_set_scalar(profile, "alloc", 0));
+    OK(tandem_profile_set_scalar(profile, "compile", 0));
+    OK(tandem_profile_set_scalar(profile, "gemm_compile", 0));
     for (uint32_t i = 0; i < TANDEM_COST_GEMM; i++)
         line_write(profile, curve_names[i], script->curves[i]);
     line_write(profile, "norm", script->curves[TANDEM_COST_SOFTMAX]);
@@ -75,38 +73,27 @@ static void script_write(struct tandem_profile *profile,
         gemm_write(profile, script);
 }
 
-/* directory NULL stands for the directory of the next context. */
-static void save(const char *device, const struct script *script,
-                 const char *directory, char out_path[4096])
+void script_save(const char *device, const struct script *script)
 {
     struct tandem_context *context = context_new(NULL);
     struct tandem_profile *profile = profile_new(context, device);
 
     script_write(profile, script);
-    OK(tandem_profile_save(profile, directory, out_path, 4096));
+    OK(tandem_profile_save(profile, NULL, NULL, 0));
     tandem_profile_destroy(profile);
     tandem_context_destroy(context);
-}
-
-void script_save(const char *device, const struct script *script)
-{
-    char path[4096];
-
-    save(device, script, NULL, path);
 }
 
 const char *script_path(const char *device)
 {
     static char path[4096];
-    const struct script script = script_free();
-    char named[4096], elsewhere[4096];
+    struct tandem_context *context = context_new(NULL);
+    const char *found = NULL;
 
-    /* Saves a profile in another directory to find out its file name. */
-    snprintf(elsewhere, sizeof elsewhere, "%s", scratch_path("named"));
-    directory_make(elsewhere);
-    save(device, &script, elsewhere, named);
-    directory_remove(elsewhere);
-    snprintf(path, sizeof path, "%s", scratch_path("profiles"));
-    strncat(path, strrchr(named, '/'), sizeof path - strlen(path) - 1);
+    OK(tandem_device_profile_path(context, device_named(context, device),
+                                  &found));
+    ck_assert_ptr_nonnull(found);
+    snprintf(path, sizeof path, "%s", found);
+    tandem_context_destroy(context);
     return path;
 }

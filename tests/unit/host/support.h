@@ -155,7 +155,7 @@ struct script_line {
     double a, b;
 };
 struct script {
-    double launch, sync, alloc, compile, gemm_compile;
+    double launch, sync;
     struct script_line curves[TANDEM_COST_GEMM]; /* Indexed by cost class. */
     struct script_line upload, download;
     /*
@@ -173,7 +173,7 @@ void script_all(struct script *script, double a, double b);
  * next context reads it.
  */
 void script_save(const char *device, const struct script *script);
-/* Returns the path of the device's profile in a static buffer. */
+/* Returns the path of the device's saved profile in a static buffer. */
 const char *script_path(const char *device);
 
 double line_at(struct script_line line, double x);

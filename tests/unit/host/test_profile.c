@@ -73,8 +73,8 @@ TEST(test_another_driver)
 
     char path[4096];
 
-    snprintf(path, sizeof path, "%s", script_path("simulated"));
     script_save("simulated", &script);
+    snprintf(path, sizeof path, "%s", script_path("simulated"));
     setenv("TANDEM_TEST_PLUGIN", "driver=2", 1);
     log_forget();
     context_works(context_new(NULL));
@@ -149,18 +149,15 @@ TEST(test_tuning_and_notes_are_kept)
 
 TEST(test_the_file_is_named)
 {
-    const char *saved = script_path("simulated"), *path = "";
     const struct script script = script_free();
-    struct tandem_context *context;
+    const char *path = "";
 
     for (int i = 0; i < 3; i++)
         script_save("simulated", &script);
     ck_assert_uint_eq(directory_count(scratch_path("profiles")), 1);
-    context = context_new(NULL);
-    OK(tandem_device_profile_path(context, device_named(context, "simulated"),
-                                  &path));
-    ck_assert_str_eq(path, saved);
-    OK(tandem_device_profile_path(context, 0, &path));
+    ck_assert_ptr_nonnull(
+        strstr(script_path("simulated"), scratch_path("profiles/simulated-")));
+    OK(tandem_device_profile_path(context_new(NULL), 0, &path));
     ck_assert_ptr_null(path);
 }
 
