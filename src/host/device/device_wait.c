@@ -122,8 +122,10 @@ enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns)
         return TANDEM_OK;
     }
     device_mark_launches_unconfirmed(device);
+    /* A lost device may still run the work, so it counts as busy until then. */
+    status = device_call_failed(device, status, "work");
     device->busy = false;
-    return device_call_failed(device, status, "work");
+    return status;
 }
 
 enum tandem_status wait_download(struct device *device,
