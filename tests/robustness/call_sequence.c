@@ -139,12 +139,18 @@ static bool launch_prepared(struct sequence *s)
     enum tandem_status status = TANDEM_NOT_READY;
 
     memcpy(model[s->b], model[s->a], s->elements * sizeof(float));
+    /* This forgets the error of an earlier compilation. */
+    if (!call_succeeded(s->work,
+                        tensors_prepare(s->work->api, s->work->device, &op,
+                                        &input, 1, &output, 1, 64),
+                        "prepare"))
+        return false;
     for (int i = 0; i < 300000 && status == TANDEM_NOT_READY; i++) {
         status = tensors_poll(s->work->api, s->work->device, &op, &input, 1,
                               &output, 1, 64);
         nanosleep(&(struct timespec){0, i == 0 ? 0 : 200000}, NULL);
     }
-    return call_succeeded(s->work, status, "prepare") &&
+    return call_succeeded(s->work, status, "compilation") &&
            call_succeeded(s->work,
                           tensors_launch(s->work->api, s->work->device,
                                          s->work->stream, &op, &input, 1,

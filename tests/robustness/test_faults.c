@@ -173,14 +173,14 @@ static const char *part_select(uint64_t number, uint64_t *out_group)
     device_reset();
     example_select(NULL);
     part = &first_parts[number < FIRST_PARTS ? number : 1];
-    *out_group = number;
+    *out_group = number > 0;
     if (number < FIRST_PARTS)
         return part->name;
     number -= FIRST_PARTS;
     if (number >= example_count)
         return NULL;
     example_select(&examples[number]);
-    *out_group = FIRST_PARTS + example->info->op_class;
+    *out_group = 2 + example->info->op_class;
     snprintf(name, sizeof name, "%s %s", example->info->name,
              example_shape_text(example->shape));
     return name;
