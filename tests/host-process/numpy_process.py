@@ -11,11 +11,12 @@ import ctypes
 import sys
 
 SIDE = 192
-FOREVER = ctypes.c_uint64(-1).value
+FOREVER = ctypes.c_uint64(-1)
 F32 = 0x0220
 
 
 class Options(ctypes.Structure):
+    """struct tandem_context_options of version 0.1."""
     _fields_ = [
         ("struct_size", ctypes.c_size_t),
         ("plugin_path", ctypes.c_char_p),
@@ -29,107 +30,89 @@ class Options(ctypes.Structure):
         ("measure", ctypes.c_uint32),
         ("log", ctypes.c_void_p),
         ("log_user", ctypes.c_void_p),
-        ("hang_timeout_ms", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
     ]
 
 
-def ok(tandem, status):
-    if status != 0:
-        tandem.tandem_last_error.restype = ctypes.c_char_p
-        sys.exit("tandem: " + tandem.tandem_last_error().decode())
+class Context:
+    """A context on the CPU, with the default number of threads or this one."""
 
+    def __init__(self, path, threads=None):
+        self.library = ctypes.CDLL(path)
+        self.library.tandem_last_error.restype = ctypes.c_char_p
+        self.handle = ctypes.c_void_p()
+        options = Options(struct_size=ctypes.sizeof(Options), device=b"cpu")
+        if threads is not None:
+            options.open_keys = (ctypes.c_char_p * 1)(b"num_threads")
+            options.open_values = (ctypes.c_char_p * 1)(b"%d" % threads)
+            options.open_count = 1
+        self.call("context_create", ctypes.byref(options),
+                  ctypes.byref(self.handle))
 
-def tandem_open(path, threads):
-    """The library and a context on the CPU, with so many threads."""
-    tandem = ctypes.CDLL(path)
-    context = ctypes.c_void_p()
-    options = Options(struct_size=ctypes.sizeof(Options), device=b"cpu")
-    if threads is not None:
-        options.open_keys = (ctypes.c_char_p * 1)(b"num_threads")
-        options.open_values = (ctypes.c_char_p * 1)(b"%d" % threads)
-        options.open_count = 1
-    ok(tandem, tandem.tandem_context_create(ctypes.byref(options),
-                                            ctypes.byref(context)))
-    return tandem, context
+    def call(self, function, *arguments):
+        if getattr(self.library, "tandem_" + function)(*arguments) != 0:
+            sys.exit("tandem: " + self.library.tandem_last_error().decode())
 
+    def wrap(self, array):
+        tensor = ctypes.c_void_p()
+        self.call("tensor_wrap", self.handle,
+                  ctypes.c_void_p(array.ctypes.data), F32, 2,
+                  (ctypes.c_int64 * 2)(*array.shape), None, 0,
+                  ctypes.byref(tensor))
+        return tensor
 
-def wrap(tandem, context, array):
-    shape = (ctypes.c_int64 * 2)(*array.shape)
-    tensor = ctypes.c_void_p()
-    ok(tandem, tandem.tandem_tensor_wrap(
-        context, ctypes.c_void_p(array.ctypes.data), F32, 2, shape, None, 0,
-        ctypes.byref(tensor)))
-    return tensor
-
-
-def product(tandem, context, numpy, a, b):
-    c = numpy.zeros((a.shape[0], b.shape[1]), numpy.float32)
-    tensors = [wrap(tandem, context, x) for x in (a, b, c)]
-    ok(tandem, tandem.tandem_matmul(context, None, *tensors))
-    ok(tandem, tandem.tandem_tensor_sync(tensors[2],
-                                         ctypes.c_uint64(FOREVER)))
-    for tensor in tensors:
-        tandem.tandem_tensor_destroy(tensor)
-    return c
+    def product(self, a, b):
+        c = a * 0
+        tensors = [self.wrap(x) for x in (a, b, c)]
+        self.call("matmul", self.handle, None, *tensors)
+        self.call("tensor_sync", tensors[2], FOREVER)
+        for tensor in tensors:
+            self.library.tandem_tensor_destroy(tensor)
+        return c
 
 
 def blas_threads():
-    """What each OpenBLAS of the process says, NumPy's own among them, whose
-    names have a prefix and an end; None where there is none."""
+    """The number of threads of each OpenBLAS of the process. The names in
+    NumPy's own have a prefix and an end."""
     with open("/proc/self/maps") as maps:
         paths = {line.split()[-1] for line in maps if "openblas" in line}
     counts = []
     for path in sorted(paths):
-        library = ctypes.CDLL(path)
-        for name in ("openblas_get_num_threads",
-                     "scipy_openblas_get_num_threads64_",
-                     "scipy_openblas_get_num_threads"):
-            if hasattr(library, name):
-                counts.append(getattr(library, name)())
-                break
-        else:
-            sys.exit(path + " does not tell its number of threads")
-    return counts or None
-
-
-def near(numpy, x, y):
-    return numpy.allclose(x, y, rtol=1e-4, atol=1e-3)
+        names = [name for name in ("openblas_get_num_threads",
+                                   "scipy_openblas_get_num_threads64_",
+                                   "scipy_openblas_get_num_threads")
+                 if hasattr(ctypes.CDLL(path), name)]
+        assert names, path + " does not tell its number of threads"
+        counts.append(getattr(ctypes.CDLL(path), names[0])())
+    return counts
 
 
 def main():
     path, order = sys.argv[1:3]
     if order == "tandem":
-        tandem, context = tandem_open(path, None)
+        context = Context(path)
     import numpy
     random = numpy.random.RandomState(1)
     a = random.rand(SIDE, SIDE).astype(numpy.float32)
     b = random.rand(SIDE, SIDE).astype(numpy.float32)
     exact = a.astype(numpy.float64) @ b.astype(numpy.float64)
     before = a @ b
+    threads = blas_threads()
     if order == "numpy":
-        threads = blas_threads()
-        tandem, context = tandem_open(path, None)
-    else:
-        threads = blas_threads()
-    assert near(numpy, before, exact), "NumPy's product is wrong"
-    assert near(numpy, product(tandem, context, numpy, a, b), exact), \
-        "Tandem's product is wrong"
-    assert numpy.array_equal(a @ b, before), "NumPy's product changed"
+        context = Context(path)
     # Fewer threads for Tandem are no business of NumPy's.
-    _, single = tandem_open(path, 1)
-    assert near(numpy, product(tandem, single, numpy, a, b), exact), \
-        "Tandem's product with one thread is wrong"
-    assert numpy.array_equal(a @ b, before), "NumPy's product changed"
+    single = Context(path, 1)
+    for what, product in (("NumPy", before), ("Tandem", context.product(a, b)),
+                          ("one thread", single.product(a, b))):
+        assert numpy.allclose(product, exact, rtol=1e-4, atol=1e-3), what
+        assert numpy.array_equal(a @ b, before), "NumPy's product changed"
     after = blas_threads()
-    if threads is not None:
-        assert after[:len(threads)] == threads, \
-            "BLAS had %s threads, now %s" % (threads, after)
+    assert after[:len(threads)] == threads, \
+        "BLAS had %s threads, now %s" % (threads, after)
     with numpy.errstate(all="raise"):
         numpy.add(a, b)
-    tandem.tandem_context_destroy(single)
+    single.library.tandem_context_destroy(single.handle)
     if order == "numpy":
-        tandem.tandem_context_destroy(context)
+        context.library.tandem_context_destroy(context.handle)
     # Else it ends without: that must do no harm either.
     print("%s first: BLAS threads %s" % (order, after))
     print("1 passed, 0 failed, 0 skipped")

@@ -67,19 +67,12 @@ static void step_traps(void)
                                  : FE_ALL_EXCEPT);
 }
 
-static void step_down(void)
+/* "round=down", "round=up" or "round=toward-zero". */
+static void step_round(void)
 {
-    fesetround(FE_DOWNWARD);
-}
-
-static void step_up(void)
-{
-    fesetround(FE_UPWARD);
-}
-
-static void step_toward_zero(void)
-{
-    fesetround(FE_TOWARDZERO);
+    fesetround(strcmp(step_argument, "down") == 0 ? FE_DOWNWARD
+               : strcmp(step_argument, "up") == 0 ? FE_UPWARD
+                                                  : FE_TOWARDZERO);
 }
 
 static unsigned flushing_read(void)
@@ -497,9 +490,7 @@ const struct step state_steps[] = {
     {"own-state", .run = step_own_state},
     {"one-cpu", .run = step_one_cpu},
     {"traps", .run = step_traps},
-    {"down", .run = step_down},
-    {"up", .run = step_up},
-    {"toward-zero", .run = step_toward_zero},
+    {"round", .run = step_round},
     {"flush", .run = step_flush},
     {"locale", .run = step_locale},
     {"thread-locale", .run = step_thread_locale},
