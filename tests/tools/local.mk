@@ -9,4 +9,3 @@ icd_la_LDFLAGS = $(LAYER_FLAGS) \
 	-export-symbols-regex '^clGetExtensionFunctionAddress$$'
 endif
 TESTS += $(tests_tools_checks)
-long_tests += $(tests_tools_long)
