@@ -28,7 +28,7 @@ if OPENCL
 check_LTLIBRARIES += libplugin-under-layer.la
 libplugin_under_layer_la_SOURCES = %D%/plugin_under_layer.c \
 	%D%/opencl_workload.c %D%/call_sequence.c
-TESTS += %D%/check-faults-gpu
+TESTS += %D%/check-faults-gpu %D%/check-async-error
 long_tests += %D%/long-fault-sweep
 if CHECK
 libplugin_under_layer_la_SOURCES += %D%/single_fault.c

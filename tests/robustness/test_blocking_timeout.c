@@ -143,23 +143,6 @@ TEST(a_build_without_pocls_cache_is_reported)
     expect_no_object_left();
 }
 
-TEST(work_that_does_not_end)
-{
-    struct tandem_buffer *buffer;
-
-    device_new(NULL, NULL);
-    buffer = ramp_new();
-    OK(unary(TANDEM_OP_NEG, buffer));
-    script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
-    OK(unary(TANDEM_OP_NEG, buffer));
-    EXPECT_TIMEOUT(plug.api->stream_synchronize(work.stream, 20000000u),
-                   TANDEM_NOT_READY);
-    RETURNS(TANDEM_NOT_READY, plug.api->stream_synchronize(work.stream, 0));
-    plug.release();
-    OK(plug.api->stream_synchronize(work.stream, TANDEM_TIMEOUT_INFINITE));
-    device_end();
-}
-
 static void statuses_add(void *user, enum tandem_status status)
 {
     atomic_fetch_add((atomic_uint *)user, 1000u + (unsigned)status);

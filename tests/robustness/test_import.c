@@ -154,25 +154,6 @@ LOOP_TEST(close_does_not_release_what_work_uses, 2)
     ck_assert_int_eq(atomic_load(&releases), 1);
 }
 
-TEST(a_failed_import_releases_nothing)
-{
-    struct tandem_buffer *buffer = import_and_use();
-
-    plug.api->free(buffer);
-    device_end();
-    ck_assert_int_eq(atomic_load(&releases), 1);
-    device_new(NULL, NULL);
-    OK(plug.api->import_host(work.device, memory, PAGE, NULL, NULL, &buffer));
-    script(LAYER_FAULT_CALL, "clCreateBuffer", NULL, -6);
-    ck_assert_int_eq(plug.api->import_host(work.device, memory, PAGE, released,
-                                           NULL, &buffer),
-                     TANDEM_OUT_OF_MEMORY);
-    plug.script_set(NULL);
-    ck_assert_ptr_null(buffer);
-    device_end();
-    ck_assert_int_eq(atomic_load(&releases), 1);
-}
-
 int main(void)
 {
     const int as_gpu = single_as_gpu(false);
