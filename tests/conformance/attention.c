@@ -13,31 +13,6 @@
 enum { CAUSAL, PAST };
 enum { SCALE, SOFTCAP };
 
-static const struct attention_form {
-    enum level level;
-    int64_t batch, heads, key_heads, queries, keys, width, value_width;
-    int64_t past;
-    enum operand_layout in, out;
-} forms[] = {
-    {ALWAYS, 2, 3, 3, 17, 17, 16, 16, 0, DENSE, DENSE},
-    {ALWAYS, 1, 4, 2, 40, 75, 33, 20, 35, DENSE, DENSE},
-    {SOME, 2, 2, 2, 64, 300, 64, 64, 236, DENSE, DENSE},
-    {SOME, 1, 2, 1, 1, 700, 128, 128, 699, DENSE, DENSE},
-    {SOME, 1, 3, 3, 130, 33, 8, 70, -60, DENSE, DENSE},
-    {SOME, 1, 1, 1, 5, 9, 300, 290, 4, DENSE, DENSE},
-    {SOME, 2, 4, 2, 9, 40, 5, 3, 31, PERMUTED, PERMUTED},
-    {ALWAYS, 2, 4, 2, 9, 40, 24, 12, 31, REVERSED, REVERSED},
-    {SOME, 2, 4, 2, 9, 40, 24, 12, 31, PADDED, PADDED},
-    {SOME, 2, 4, 2, 9, 40, 24, 12, 31, ANY, ANY},
-    {SOME, 2, 4, 2, 9, 40, 24, 12, 31, REPEATED, NEGATIVE},
-    {SOME, 1, 6, 2, 3, 300, 80, 72, 297, DENSE, DENSE},
-    {SOME, 1, 4, 1, 2, 130, 200, 12, 128, DENSE, DENSE},
-    {SOME, 1, 4, 2, 70, 150, 96, 64, 80, DENSE, DENSE},
-    {SOME, 1, 2, 2, 6, 0, 4, 4, 0, DENSE, DENSE},
-    {SOME, 1, 2, 2, 6, 7, 0, 4, 0, DENSE, DENSE},
-    {SOME, 0, 2, 2, 6, 7, 4, 4, 0, DENSE, DENSE},
-};
-
 /* ---- reference ---- */
 
 /* Returns the element of an operand with four axes. */
@@ -169,135 +144,75 @@ static void reference(const struct call *call, const struct dense *in,
     free(scores.of_key);
 }
 
-/* ---- cases ---- */
-
-/* Bits of the variant of a case. */
-enum { IS_CAUSAL = 1, HAS_MASK = 2, MASK_IS_BOOL = 4, HAS_SOFTCAP = 8 };
-
-struct shapes {
-    struct shape q, k, v, out, mask;
-};
-
-static struct shapes shapes_of(const struct attention_form *f)
-{
-    return (struct shapes){S(f->batch, f->heads, f->queries, f->width),
-                           S(f->batch, f->key_heads, f->keys, f->width),
-                           S(f->batch, f->key_heads, f->keys, f->value_width),
-                           S(f->batch, f->heads, f->queries, f->value_width),
-                           S(f->batch, f->heads, f->queries, f->keys)};
-}
-
-static void attributes_set(struct call *call, const struct attention_form *form,
-                           uint32_t variant)
-{
-    call->int_count = call->float_count = 2;
-    call->ints[CAUSAL] = (variant & IS_CAUSAL) != 0;
-    call->ints[PAST] = form->past;
-    call->floats[SCALE] =
-        1.0 / sqrt((double)(form->width > 0 ? form->width : 1));
-    call->floats[SOFTCAP] = (variant & HAS_SOFTCAP) != 0 ? 1.5 : 0.0;
-    call->inputs = (variant & HAS_MASK) != 0 ? 4 : 3;
-}
-
-/* Some numbers, or true for two keys of three. */
-static void mask_fill(struct call *call)
-{
-    struct operand *mask = &call->operands[3];
-
-    for (int64_t i = 0; i < mask->elements; i++) {
-        bool shown = random_below(call->random, 3) != 0;
-        double value = random_normal(call->random);
-
-        if (mask->desc.dtype == TANDEM_BOOL) {
-            operand_set(mask, i, bits_from_integer(TANDEM_BOOL, shown));
-            continue;
-        }
-        if (random_once_in(call->random, 8))
-            value = (double)-INFINITY;
-        element_set(mask, i, value);
-    }
-}
-
-static void run(struct suite *suite, const struct op_row *row,
-                const struct attention_form *form, uint32_t variant)
-{
-    struct shapes shapes = shapes_of(form);
-    struct call *call =
-        call_begin(suite, row, "%s form %d%s%s%s%s", shape_text(4, shapes.q.at),
-                   (int)(form - forms), variant & IS_CAUSAL ? ", causal" : "",
-                   variant & HAS_MASK ? ", mask" : "",
-                   variant & MASK_IS_BOOL ? " of bools" : "",
-                   variant & HAS_SOFTCAP ? ", softcap" : "");
-
-    if (call == NULL)
-        return;
-    attributes_set(call, form, variant);
-    call->passed_inputs = call->inputs;
-    call_operand(call, 0, TANDEM_F32, &shapes.q, form->in);
-    call_operand(call, 1, TANDEM_F32, &shapes.k, form->in);
-    call_operand(call, 2, TANDEM_F32, &shapes.v, form->in);
-    for (uint32_t i = 0; i < 3; i++)
-        operand_fill_normal(&call->operands[i], call->random, 1, 0);
-    if (call->inputs > 3) {
-        /* The mask of every second variant has no batch, or one head. */
-        if (variant & HAS_SOFTCAP)
-            shapes.mask = (struct shape)S(form->queries, form->keys);
-        else if (variant & IS_CAUSAL)
-            shapes.mask.at[1] = 1;
-        call_operand(call, 3, variant & MASK_IS_BOOL ? TANDEM_BOOL : TANDEM_F32,
-                     &shapes.mask, form->in);
-        mask_fill(call);
-    }
-    call_operand(call, call->inputs, TANDEM_F32, &shapes.out, form->out);
-    call_end(suite, call);
-}
-
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t f = 0; f < COUNT_OF(forms); f++)
-        for (uint32_t variant = 0; variant < 16; variant++) {
-            if ((variant & MASK_IS_BOOL) != 0 && (variant & HAS_MASK) == 0)
-                continue;
-            if (form_chosen(suite, &choice,
-                            forms[f].level == ALWAYS && variant % 5 == 1, 5))
-                run(suite, row, &forms[f], variant);
-        }
-}
-
 /* ---- random calls ---- */
+
+/* Returns a number of columns. Some kernels support a limited number. */
+static int64_t width_draw(struct random *random)
+{
+    if (random_once_in(random, 16))
+        return 0;
+    return random_between(random, 1, random_once_in(random, 6) ? 300 : 70);
+}
 
 static void draw(struct call *call, const struct block *block)
 {
     struct random *random = call->random;
-    const uint32_t variant = (uint32_t)(block->numbers[5] % 8) |
-                             (random_once_in(random, 4) ? HAS_SOFTCAP : 0);
-    struct attention_form form = {.batch = random_between(random, 0, 3),
-                                  .queries = random_between(random, 0, 40),
-                                  .keys = random_between(random, 0, 80),
-                                  .width = random_between(random, 0, 70),
-                                  .value_width = random_between(random, 0, 70),
-                                  .past = random_between(random, -5, 60)};
-    struct shapes shapes;
+    const bool is_causal = block->numbers[5] % 2 != 0;
+    const bool has_mask = block->numbers[5] / 2 % 2 != 0;
+    const bool mask_is_bool = block->numbers[5] / 4 % 2 != 0;
+    const int64_t batch = random_between(random, 0, 3);
+    const int64_t queries =
+        random_once_in(random, 4) ? 1 : random_between(random, 0, 40);
+    const int64_t keys =
+        random_between(random, 0, random_once_in(random, 8) ? 700 : 80);
+    const int64_t width = width_draw(random);
+    const int64_t value_width = width_draw(random);
+    const int64_t key_heads = random_between(random, 1, 3);
+    const int64_t heads = key_heads * random_between(random, 1, 3);
+    const struct shape q = S(batch, heads, queries, width);
+    const struct shape k = S(batch, key_heads, keys, width);
+    const struct shape v = S(batch, key_heads, keys, value_width);
+    const struct shape out = S(batch, heads, queries, value_width);
+    const struct shape mask = S(batch, heads, queries, keys);
+    struct shape narrow;
 
-    form.key_heads = random_between(random, 1, 3);
-    form.heads = form.key_heads * random_between(random, 1, 3);
-    if (random_once_in(random, 4))
-        form.queries = 1;
-    shapes = shapes_of(&form);
-    for (uint32_t i = 0; i < 4; i++)
-        if (random_once_in(random, 3))
-            shapes.mask.at[i] = 1;
-    attributes_set(call, &form, variant);
-    operand_draw(call, 0, TANDEM_F32, &shapes.q);
-    operand_draw(call, 1, TANDEM_F32, &shapes.k);
-    operand_draw(call, 2, TANDEM_F32, &shapes.v);
-    if (call->inputs > 3)
-        operand_draw(call, 3, variant & MASK_IS_BOOL ? TANDEM_BOOL : TANDEM_F32,
-                     &shapes.mask);
-    operand_draw(call, call->inputs, TANDEM_F32, &shapes.out);
+    call->int_count = call->float_count = 2;
+    call->ints[CAUSAL] = is_causal;
+    call->ints[PAST] = random_once_in(random, 2)
+                           ? keys - queries
+                           : random_between(random, -60, 60);
+    call->floats[SCALE] = 1.0 / sqrt((double)(width > 0 ? width : 1));
+    call->floats[SOFTCAP] = random_once_in(random, 4) ? 1.5 : 0.0;
+    call->inputs = has_mask ? 4 : 3;
+    operand_draw(call, 0, TANDEM_F32, &q);
+    operand_draw(call, 1, TANDEM_F32, &k);
+    operand_draw(call, 2, TANDEM_F32, &v);
+    shape_narrow(&narrow, random, &mask,
+                 (uint32_t)random_u64(random) | (uint32_t)random_u64(random));
+    if (has_mask)
+        operand_draw(call, 3, mask_is_bool ? TANDEM_BOOL : TANDEM_F32, &narrow);
+    operand_draw(call, call->inputs, TANDEM_F32, &out);
+}
+
+/* Fills the mask with numbers, or with true for two keys of three. */
+static bool fill_mask(struct call *call, uint32_t input,
+                      const struct spread *spread)
+{
+    struct operand *mask = &call->operands[3];
+
+    (void)spread;
+    for (int64_t i = 0; input == 3 && i < mask->elements; i++) {
+        bool shown = random_below(call->random, 3) != 0;
+        double value = random_normal(call->random);
+
+        if (mask->desc.dtype == TANDEM_BOOL)
+            operand_set(mask, i, bits_from_integer(TANDEM_BOOL, shown));
+        else
+            element_set(mask, i,
+                        random_once_in(call->random, 8) ? (double)-INFINITY
+                                                        : value);
+    }
+    return input == 3;
 }
 
 static bool draw_invalid_attribute(struct call *call)
@@ -353,9 +268,9 @@ MISTAKE_TABLE(attention_mistakes, ATTENTION_MISTAKES)
 
 const struct suite_class suite_attention = {
     .rules = VARIADIC,
-    .cases = cases,
     .reference = reference,
     .draw = draw,
+    .fill = fill_mask,
     .draw_invalid_attribute = draw_invalid_attribute,
     .weight = 3,
     .make_valid = make_valid,

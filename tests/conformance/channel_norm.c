@@ -8,57 +8,6 @@
 
 #include <math.h>
 
-/* Channels innermost, as in a tensor in the order NHWC. */
-#define CHANNELS_LAST LAYOUT_COUNT
-
-/* shift: the mean of the values; 0 also for special values. */
-static const struct channel_form {
-    const char *name;
-    enum level level;
-    struct shape shape;
-    int64_t groups;
-    enum operand_layout in, rest, out;
-    double shift;
-} forms[] = {
-    {"", ALWAYS, S(2, 6, 5, 7), 3, DENSE, DENSE, DENSE, 1},
-    {"", ALWAYS, S(2, 8, 6, 6), 2, DENSE, DENSE, DENSE, 1},
-    {"", SOME, S(1, 1), 1, DENSE, DENSE, DENSE, 1},
-    {"", ALWAYS, S(3, 10), 5, DENSE, DENSE, DENSE, 1},
-    {"", ALWAYS, S(5, 1, 9), 1, DENSE, DENSE, DENSE, 1},
-    {"", SOME, S(1, 12, 1, 1, 1), 4, DENSE, DENSE, DENSE, 1},
-    {"", ALWAYS, S(2, 8, 1021), 2, DENSE, DENSE, DENSE, 1},
-    {"", SOME, S(1, 4, 33333), 1, DENSE, DENSE, DENSE, 1},
-    {"", SOME, S(2, 3, 40004), 3, DENSE, DENSE, DENSE, 1},
-    {"", ALWAYS, S(1, 32, 20, 32), 2, DENSE, DENSE, DENSE, 1},
-    {"", SOME, S(2, 512, 3), 8, DENSE, DENSE, DENSE, 1},
-    {"", SOME, S(2, 4, 3, 2, 3, 1, 2, 3), 2, DENSE, DENSE, DENSE, 1},
-    {"far ", ALWAYS, S(2, 6, 9, 9), 2, DENSE, DENSE, DENSE, 1000},
-    {"far ", SOME, S(1, 8, 50, 200), 2, DENSE, DENSE, DENSE, 1000},
-    {"one value ", SOME, S(2, 6, 4, 9), 3, REPEATED, DENSE, DENSE, 3},
-    {"specials ", ALWAYS, S(4, 16, 7), 4, DENSE, DENSE, DENSE, 0},
-    {"specials ", SOME, S(2, 6, 20, 20), 2, DENSE, DENSE, DENSE, 0},
-    {"specials ", SOME, S(2, 12, 5, 5), 3, CHANNELS_LAST, DENSE, CHANNELS_LAST,
-     0},
-    {"offset ", ALWAYS, S(2, 6, 8, 8), 3, OFFSET, OFFSET, OFFSET, 1},
-    {"padded ", SOME, S(2, 6, 5, 9), 3, PADDED, STEP, PADDED, 1},
-    {"last ", ALWAYS, S(2, 12, 7, 5), 3, CHANNELS_LAST, DENSE, CHANNELS_LAST,
-     1},
-    {"last ", ALWAYS, S(3, 270, 3, 3), 27, CHANNELS_LAST, OFFSET, CHANNELS_LAST,
-     1},
-    {"last to dense ", ALWAYS, S(1, 8, 16, 12), 2, CHANNELS_LAST, NEGATIVE,
-     DENSE, 1},
-    {"permuted ", SOME, S(2, 6, 5, 9), 2, PERMUTED, DENSE, REVERSED, 1},
-    {"any ", ALWAYS, S(3, 6, 5, 4), 2, ANY, ANY, ANY, 1},
-    {"any ", SOME, S(2, 4, 3, 2, 3), 4, ANY, ANY, ANY, 1},
-    {"empty ", ALWAYS, S(0, 4, 3), 2, DENSE, DENSE, DENSE, 1},
-    {"empty ", SOME, S(2, 0, 3), 2, DENSE, DENSE, DENSE, 1},
-    {"empty ", SOME, S(2, 4, 3, 0), 2, DENSE, DENSE, DENSE, 1},
-    {"long ", FULL, S(1, 6, 700, 701), 2, DENSE, DENSE, DENSE, 1},
-    {"many ", FULL, S(1000, 100, 7), 50, DENSE, DENSE, DENSE, 1},
-    {"long last ", FULL, S(2, 64, 60, 60), 2, CHANNELS_LAST, DENSE,
-     CHANNELS_LAST, 1},
-};
-
 /* ---- reference ---- */
 
 static int64_t groups_of(const struct call *call)
@@ -126,26 +75,6 @@ static void reference(const struct call *call, const struct dense *in,
 
 /* ---- cases ---- */
 
-/* Initializes operand number `place` with the shape of a tensor of images. */
-static struct operand *images(struct call *call, uint32_t place,
-                              const struct shape *shape,
-                              enum operand_layout layout)
-{
-    int64_t strides[TANDEM_MAX_RANK], step = shape->at[1];
-
-    if (layout != CHANNELS_LAST)
-        return call_operand(call, place, TANDEM_F32, shape, layout);
-    strides[1] = 1;
-    for (uint32_t i = shape->rank - 1; i > 1; i--) {
-        strides[i] = step;
-        step *= shape->at[i];
-    }
-    strides[0] = step;
-    operand_init_strided(&call->operands[place], TANDEM_F32, shape->rank,
-                         shape->at, strides, 0, 0);
-    return &call->operands[place];
-}
-
 /* Makes the values of a variance valid. */
 static void make_positive(struct operand *operand)
 {
@@ -158,11 +87,10 @@ static void make_positive(struct operand *operand)
 
 /*
  * Adds the inputs after the first one. Scale and variance have the magnitude
- * `size`, bias and mean the magnitude `near`. size: NULL for normal values.
+ * `size`, bias and mean the magnitude `near`.
  */
 static void parameters(struct call *call, int64_t channels,
-                       enum operand_layout layout, double shift,
-                       const struct magnitude *size,
+                       enum operand_layout layout, const struct magnitude *size,
                        const struct magnitude *near)
 {
     const struct shape shape = S(channels);
@@ -171,39 +99,11 @@ static void parameters(struct call *call, int64_t channels,
         struct operand *operand =
             call_operand(call, i, TANDEM_F32, &shape, layout);
 
-        if (size != NULL)
-            operand_fill_magnitude(operand, call->random,
-                                   i == 2 || i == 3 ? near : size, false);
-        else if (shift == 0)
-            operand_fill_special(operand, call->random, 8);
-        else
-            operand_fill_normal(operand, call->random, 1, i == 3 ? shift : 0);
+        operand_fill_magnitude(operand, call->random,
+                               i == 2 || i == 3 ? near : size, false);
         if (i == 4)
             make_positive(operand);
     }
-}
-
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct channel_form *form, double epsilon)
-{
-    struct operand *in;
-    struct call *call =
-        call_begin(suite, row, "%s%s groups %d epsilon %g", form->name,
-                   shape_text(form->shape.rank, form->shape.at),
-                   (int)form->groups, epsilon);
-
-    if (call == NULL)
-        return;
-    call->ints[0] = form->groups;
-    call->floats[0] = epsilon;
-    in = images(call, 0, &form->shape, form->in);
-    if (form->shift == 0)
-        operand_fill_special(in, call->random, 40);
-    else
-        operand_fill_normal(in, call->random, 1, form->shift);
-    parameters(call, form->shape.at[1], form->rest, form->shift, NULL, NULL);
-    images(call, call->inputs, &form->shape, form->out);
-    call_end(suite, call);
 }
 
 static const struct magnitude_form {
@@ -233,34 +133,22 @@ static void magnitude_run(struct suite *suite, const struct op_row *row,
         return;
     call->ints[0] = form->groups;
     call->floats[0] = epsilon;
-    operand_fill_magnitude(images(call, 0, &form->shape, form->layout),
-                           call->random, size, random_once_in(call->random, 3));
-    parameters(call, form->shape.at[1], form->layout == ANY ? ANY : DENSE, 0,
+    operand_fill_magnitude(
+        call_operand(call, 0, TANDEM_F32, &form->shape, form->layout),
+        call->random, size, random_once_in(call->random, 3));
+    parameters(call, form->shape.at[1], form->layout == ANY ? ANY : DENSE,
                scale, bias);
-    images(call, call->inputs, &form->shape, form->layout);
+    call_operand(call, call->inputs, TANDEM_F32, &form->shape, form->layout);
     call_end(suite, call);
 }
 
 static void cases(struct suite *suite, const struct op_row *row)
 {
-    static const double epsilons[] = {1e-5, 1e-3, 0.5, 1e-46, 0};
     static const double extremes[] = {0, 1e-5, 1e-30, 1e30, 3e38};
     static const struct magnitude one = {"1", -1, 0};
     const struct suite_options *options = suite->options;
-    bool all = options->full || options->filter != NULL;
     uint32_t next = (uint32_t)options->seed;
-    struct random choice;
 
-    random_seed(&choice, options->seed, row->name);
-    for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
-        bool drawn = random_once_in(&choice, options->smoke ? 12 : 3);
-        bool often = random_once_in(&choice, options->smoke ? 2 : 1);
-
-        if (forms[i].level == FULL && !options->full)
-            continue;
-        if (all || drawn || (forms[i].level == ALWAYS && often))
-            form_run(suite, row, &forms[i], epsilons[i % 5]);
-    }
     for (uint32_t i = 0; i < MAGNITUDES; i++)
         for (uint32_t k = 0; k < 4; k++, next++) {
             const struct magnitude *size = &magnitudes[i];
@@ -290,14 +178,10 @@ static void draw(struct call *call, const struct block *block)
         random_between(random, 1, shape.at[1] > 0 ? shape.at[1] : 1);
     while (shape.at[1] % call->ints[0] != 0)
         call->ints[0]--;
-    /* One tensor in four is in the order NHWC. */
-    for (uint32_t i = 0; i <= call->inputs; i++)
-        if (i > 0 && i < call->inputs)
-            operand_draw(call, i, TANDEM_F32, &channels);
-        else if (random_once_in(random, 4))
-            images(call, i, &shape, CHANNELS_LAST);
-        else
-            operand_draw(call, i, TANDEM_F32, &shape);
+    images_draw(call, 0, &shape);
+    for (uint32_t i = 1; i < call->inputs; i++)
+        operand_draw(call, i, TANDEM_F32, &channels);
+    images_draw(call, call->inputs, &shape);
 }
 
 /* A variance is positive. */

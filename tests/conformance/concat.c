@@ -9,35 +9,6 @@
 
 #include <stdio.h>
 
-static const struct concat_form {
-    enum level level;
-    struct shape first;
-    int64_t axis;
-    uint32_t inputs;
-    int64_t lengths[TANDEM_MAX_OPERANDS]; /* of the inputs along the axis */
-    enum operand_layout out, in;
-} forms[] = {
-    {ALWAYS, S(8, 32), 0, 2, {8, 5}, DENSE, DENSE},
-    {ALWAYS, S(19, 64), -1, 3, {64, 32, 128}, DENSE, DENSE},
-    {ALWAYS, S(31, 7), 1, 4, {7, 1, 13, 5}, DENSE, DENSE},
-    {ALWAYS, S(3, 8, 5, 5), 1, 8, {8, 4, 8, 1, 2, 3, 5, 8}, DENSE, DENSE},
-    {SOME, S(5003), 0, 2, {5003, 2}, DENSE, DENSE},
-    {SOME, S(40001), 0, 3, {40001, 1, 4004}, DENSE, DENSE},
-    {SOME, S(6, 5), 1, 1, {5}, DENSE, DENSE},
-    {SOME, S(1), 0, 8, {1, 1, 1, 1, 1, 1, 1, 1}, DENSE, DENSE},
-    {ALWAYS, S(9, 4), 1, 3, {4, 0, 8}, DENSE, DENSE},
-    {SOME, S(9, 0), 1, 2, {0, 0}, DENSE, DENSE},
-    {SOME, S(0, 3), 1, 2, {3, 4}, DENSE, DENSE},
-    {ALWAYS, S(12, 36), 0, 2, {12, 20}, PADDED, PADDED},
-    {SOME, S(12, 36), 1, 2, {36, 4}, OFFSET, OFFSET},
-    {ALWAYS, S(33, 65), 1, 3, {65, 67, 12}, DENSE, REVERSED},
-    {SOME, S(33, 65), 0, 2, {33, 30}, REVERSED, DENSE},
-    {ALWAYS, S(5, 6, 7), 1, 8, {6, 1, 2, 3, 4, 5, 6, 7}, ANY, ANY},
-    {SOME, S(12, 9), 0, 2, {12, 3}, NEGATIVE, NEGATIVE},
-    {SOME, S(7, 12), 1, 2, {12, 3}, DENSE, REPEATED},
-    {SOME, S(2, 3, 1, 2, 2, 3, 1, 2), 4, 3, {2, 1, 3}, ANY, ANY},
-};
-
 /* ---- reference ---- */
 
 /* Goes through the output and finds the input of each element. */
@@ -58,60 +29,17 @@ static void reference(const struct call *call, const struct dense *in,
         while (along >= in[part].shape[axis])
             along -= in[part++].shape[axis];
         out->integer[i] =
-            (int64_t)in[part].bits[(before * in[part].shape[axis] + along) *
-                                       inner +
-                                   i % inner];
+            (int64_t)in[part]
+                .bits[(before * in[part].shape[axis] + along) * inner +
+                      i % inner];
     }
-}
-
-/* ---- cases ---- */
-
-static void run(struct suite *suite, const struct op_row *row, uint32_t dtype,
-                const struct concat_form *form, uint32_t inputs)
-{
-    struct shape shape = form->first;
-    const int64_t axis = axis_from_start(form->axis, shape.rank);
-    int64_t sum = 0;
-    struct call *call =
-        call_begin(suite, row, "%s %s and %u more, axis %d, layout %d",
-                   dtype_text(dtype), shape_text(shape.rank, shape.at),
-                   inputs - 1, (int)form->axis, (int)form->in);
-
-    if (call == NULL)
-        return;
-    moved_require(call, dtype);
-    call->ints[0] = form->axis;
-    call->inputs = call->passed_inputs = inputs;
-    for (uint32_t i = 0; i < inputs; i++) {
-        shape.at[axis] = form->lengths[i];
-        sum += form->lengths[i];
-        operand_fill_bits(call_operand(call, i, dtype, &shape, form->in),
-                          call->random);
-    }
-    shape.at[axis] = sum;
-    call_operand(call, inputs, dtype, &shape, form->out);
-    call_end(suite, call);
-}
-
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, "concat");
-    for (uint32_t i = 0; i < MOVED_DTYPES; i++)
-        for (uint32_t f = 0; f < COUNT_OF(forms); f++) {
-            const struct concat_form *form = &forms[f];
-
-            if (form_chosen(suite, &choice, form->level == ALWAYS && i < 2, 5))
-                run(suite, row, moved_dtypes[i], form, form->inputs);
-        }
 }
 
 /* ---- random calls ---- */
 
 static void draw(struct call *call, const struct block *block)
 {
-    const uint32_t dtype = moved_dtype(block);
+    const uint32_t dtype = moved_dtype(call, block);
     const uint32_t inputs =
         (uint32_t)random_between(call->random, 1, TANDEM_MAX_OPERANDS);
     int64_t axis, sum = 0;
@@ -170,7 +98,6 @@ MISTAKE_TABLE(concat_mistakes, CONCAT_MISTAKES)
 
 const struct suite_class suite_concat = {
     .rules = VARIADIC,
-    .cases = cases,
     .reference = reference,
     .draw = draw,
     .fill = moved_fill,

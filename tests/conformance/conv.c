@@ -16,106 +16,6 @@
 enum { GROUP, ACTIVATION, RESIDUAL, TABLE_INTS };
 enum list { STRIDES, DILATIONS, BEGINS, ENDS, OUTPUT_PADDING };
 
-/* A convolution of a tensor x into `out` channels. */
-struct conv_form {
-    enum level level;
-    struct shape x;
-    int64_t out, group;
-    int64_t kernel[SPATIAL], lists[OUTPUT_PADDING + 1][SPATIAL];
-    enum operand_layout in_layout, weight_layout, out_layout;
-};
-
-/* A form with the three layouts, and one whose operands are all dense. */
-#define FORM(...)                                                              \
-    {                                                                          \
-        __VA_ARGS__                                                            \
-    }
-#define DENSE_FORM(...) FORM(__VA_ARGS__, DENSE, DENSE, DENSE)
-
-static const struct conv_form forms[] = {
-    /* Windows of one element, with and without a stride. */
-    DENSE_FORM(ALWAYS, S(2, 16, 5, 7), 24, 1, {1, 1}, {{1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(1, 40, 9, 9), 33, 1, {1, 1}, {{2, 3}, {1, 1}}),
-    FORM(ALWAYS, S(2, 16, 5, 7), 24, 1, {1, 1}, {{1, 1}, {1, 1}}, REVERSED,
-         REVERSED, REVERSED),
-    DENSE_FORM(SOME, S(3, 12, 70), 9, 3, {1}, {{1}, {1}}),
-    /* Windows of several elements. */
-    DENSE_FORM(ALWAYS, S(2, 8, 13, 17), 16, 1, {3, 3},
-               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
-    DENSE_FORM(ALWAYS, S(1, 3, 23, 24), 40, 1, {7, 7},
-               {{2, 2}, {1, 1}, {3, 3}, {3, 3}}),
-    DENSE_FORM(SOME, S(1, 130, 6, 6), 70, 1, {3, 3},
-               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(2, 5, 12, 11), 6, 1, {3, 2},
-               {{2, 1}, {2, 3}, {4, 1}, {2, 3}}),
-    DENSE_FORM(SOME, S(2, 6, 200), 12, 2, {5}, {{3}, {2}, {8}, {1}}),
-    DENSE_FORM(ALWAYS, S(2, 4, 5, 6, 7), 6, 2, {2, 3, 3},
-               {{1, 2, 1}, {2, 1, 1}, {1, 0, 2}, {0, 2, 1}}),
-    DENSE_FORM(SOME, S(1, 1, 1, 1), 5, 1, {3, 3},
-               {{1, 1}, {3, 3}, {3, 4}, {3, 2}}),
-    DENSE_FORM(SOME, S(0, 3, 5, 5), 4, 1, {3, 3}, {{1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(2, 3, 5, 5), 0, 1, {3, 3}, {{1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(2, 0, 5, 5), 6, 1, {3, 3}, {{1, 1}, {1, 1}, {1, 1}}),
-    /* Depthwise convolutions, and other groups. */
-    DENSE_FORM(ALWAYS, S(2, 19, 14, 15), 19, 19, {3, 3},
-               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(1, 8, 33, 80), 16, 8, {5, 5},
-               {{2, 2}, {1, 1}, {2, 2}, {2, 2}}),
-    DENSE_FORM(SOME, S(1, 4, 7, 600), 4, 4, {3, 9},
-               {{1, 1}, {1, 2}, {1, 8}, {1, 8}}),
-    DENSE_FORM(SOME, S(2, 24, 9, 8), 24, 6, {3, 3},
-               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(2, 24, 9, 8), 48, 2, {3, 3},
-               {{2, 2}, {1, 1}, {1, 1}, {0, 0}}),
-    /* Depthwise convolutions whose rows begin and end at odd positions. */
-    DENSE_FORM(ALWAYS, S(2, 5, 11, 9), 5, 5, {3, 3},
-               {{2, 2}, {1, 1}, {1, 1}, {1, 1}}),
-    /* Maximum padding; strides with dilations; strides above the window. */
-    DENSE_FORM(SOME, S(1, 3, 9, 7), 3, 3, {3, 3},
-               {{1, 1}, {1, 1}, {2, 2}, {2, 2}}),
-    DENSE_FORM(SOME, S(1, 4, 13, 21), 4, 4, {3, 4},
-               {{2, 2}, {3, 1}, {0, 2}, {1, 0}}),
-    DENSE_FORM(SOME, S(1, 3, 10, 70), 6, 3, {2, 2},
-               {{3, 3}, {1, 1}, {1, 0}, {0, 1}}),
-    DENSE_FORM(SOME, S(1, 20, 15, 17), 15, 1, {3, 3},
-               {{2, 2}, {2, 3}, {2, 1}, {1, 2}}),
-    /* Padding beyond the window, and windows longer than the axis. */
-    DENSE_FORM(ALWAYS, S(1, 2, 5, 5), 3, 1, {1, 1},
-               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
-    DENSE_FORM(ALWAYS, S(2, 16, 5, 7), 24, 1, {1, 1},
-               {{1, 2}, {1, 1}, {1, 0}, {0, 2}}),
-    DENSE_FORM(ALWAYS, S(1, 6, 9, 12), 6, 6, {2, 2},
-               {{1, 1}, {1, 1}, {3, 4}, {2, 5}}),
-    DENSE_FORM(SOME, S(1, 18, 9, 12), 20, 2, {2, 3},
-               {{2, 1}, {1, 1}, {3, 5}, {2, 3}}),
-    DENSE_FORM(ALWAYS, S(1, 3, 2, 4), 5, 1, {3, 3}, {{1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(1, 3, 2, 4), 3, 3, {3, 3}, {{2, 2}, {2, 1}}),
-    /* Many taps, and planes and rows that are divided into blocks. */
-    DENSE_FORM(SOME, S(1, 3, 20, 21), 5, 1, {9, 9},
-               {{1, 1}, {1, 1}, {4, 4}, {4, 4}}),
-    DENSE_FORM(SOME, S(1, 2, 90, 80), 2, 2, {3, 3},
-               {{1, 1}, {1, 1}, {1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(1, 2, 5000), 2, 2, {3}, {{1}, {1}, {1}, {1}}),
-    /* Windows of one element: several blocks; channels that are a page apart;
-     * one output. */
-    DENSE_FORM(SOME, S(1, 9, 23, 29), 20, 1, {1, 1}, {{1, 1}, {1, 1}}),
-    DENSE_FORM(SOME, S(1, 9, 32, 32), 20, 1, {1, 1}, {{1, 1}, {1, 1}}),
-    DENSE_FORM(ALWAYS, S(2, 20, 1, 1), 30, 1, {1, 1}, {{1, 1}, {1, 1}}),
-    /* Layouts. */
-    FORM(ALWAYS, S(2, 10, 9, 10), 12, 1, {3, 3},
-         {{2, 1}, {1, 1}, {1, 1}, {1, 0}}, PERMUTED, PERMUTED, PERMUTED),
-    FORM(SOME, S(2, 10, 9, 10), 12, 2, {3, 3}, {{2, 1}, {1, 1}, {1, 1}, {1, 0}},
-         PADDED, PADDED, PADDED),
-    FORM(SOME, S(2, 10, 9, 10), 12, 1, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-         ANY, ANY, ANY),
-    FORM(SOME, S(2, 6, 9, 5), 6, 6, {2, 3}, {{2, 2}, {1, 1}, {1, 1}, {1, 1}},
-         NEGATIVE, REVERSED, NEGATIVE),
-    FORM(SOME, S(2, 3, 9, 5), 8, 1, {2, 3}, {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-         REPEATED, REPEATED, DENSE),
-};
-
-static const int64_t output_paddings[][SPATIAL] = {{0}, {1, 0}, {0, 1}};
-
 /* ---- reference ---- */
 
 static bool is_transpose(const struct op_row *row)
@@ -253,15 +153,7 @@ static void reference(const struct call *call, const struct dense *in,
     }
 }
 
-/* ---- cases ---- */
-
-struct options {
-    uint32_t activation;
-    double parameters[2];
-    bool bias, residual, special;
-    bool tf32;                     /* with TANDEM_OP_ALLOW_TF32 */
-    const int64_t *output_padding; /* only for conv_transpose */
-};
+/* ---- random calls ---- */
 
 /* Returns the length of axis i of the output. */
 static int64_t out_length(const struct call *call, uint32_t i, int64_t length,
@@ -279,213 +171,127 @@ static int64_t out_length(const struct call *call, uint32_t i, int64_t length,
 }
 
 struct shapes {
-    struct shape weight, bias, out;
+    struct shape x, weight, out;
 };
 
-/* Sets attributes and number of inputs. Returns shapes of other operands. */
-static struct shapes attributes_set(struct call *call,
-                                    const struct conv_form *form,
-                                    const struct options *options)
-{
-    const uint32_t spatial = form->x.rank - 2;
-    const bool transpose = is_transpose(call->row);
-    const uint32_t lists = transpose ? 5 : 4;
-    struct shapes shapes = {form->x, S(form->out), form->x};
-
-    call->operands[0].desc.rank = form->x.rank;
-    call->ints[GROUP] = form->group;
-    call->ints[ACTIVATION] = options->activation;
-    call->ints[RESIDUAL] = options->residual;
-    call->floats[0] = options->parameters[0];
-    call->floats[1] = options->parameters[1];
-    call->float_count = 2;
-    call->flags = options->tf32 ? TANDEM_OP_ALLOW_TF32 : 0;
-    call->int_count = TABLE_INTS + lists * spatial;
-    call->inputs = 2u + options->bias + options->residual;
-    for (uint32_t list = 0; list < lists; list++)
-        for (uint32_t i = 0; i < spatial; i++)
-            call->ints[TABLE_INTS + list * spatial + i] =
-                list == OUTPUT_PADDING ? options->output_padding[i]
-                                       : form->lists[list][i];
-    shapes.weight.at[0] = transpose ? form->x.at[1] : form->out;
-    shapes.weight.at[1] = (transpose ? form->out : form->x.at[1]) / form->group;
-    shapes.out.at[1] = form->out;
-    for (uint32_t i = 0; i < spatial; i++) {
-        shapes.weight.at[2 + i] = form->kernel[i];
-        shapes.out.at[2 + i] =
-            out_length(call, i, form->x.at[2 + i], form->kernel[i]);
-    }
-    return shapes;
-}
-
-static void operand_fill_values(struct call *call, uint32_t place,
-                                const struct options *options)
-{
-    if (options->special)
-        operand_fill_special(&call->operands[place], call->random, 60);
-    else
-        operand_fill_normal(&call->operands[place], call->random, 1, 0);
-}
-
-static void run(struct suite *suite, const struct op_row *row,
-                const struct conv_form *form, const struct options *options)
-{
-    struct shapes shapes;
-    struct call *call;
-    uint32_t place = 2;
-
-    /* A transposed convolution needs an input, and each padding a place. */
-    for (uint32_t i = 2; i < form->x.rank && is_transpose(row); i++)
-        if (options->output_padding[i - 2] >= form->lists[STRIDES][i - 2] &&
-            options->output_padding[i - 2] >= form->lists[DILATIONS][i - 2])
-            return;
-    call = call_begin(suite, row, "%s form %d%s%s, activation %u%s%s",
-                      shape_text(form->x.rank, form->x.at), (int)(form - forms),
-                      options->bias ? ", bias" : "",
-                      options->residual ? ", residual" : "",
-                      options->activation, options->special ? ", specials" : "",
-                      options->tf32 ? ", tf32" : "");
-    if (call == NULL)
-        return;
-    shapes = attributes_set(call, form, options);
-    call->passed_inputs = call->inputs;
-    call_operand(call, 0, TANDEM_F32, &form->x, form->in_layout);
-    operand_fill_values(call, 0, options);
-    call_operand(call, 1, TANDEM_F32, &shapes.weight, form->weight_layout);
-    operand_fill_values(call, 1, options);
-    if (options->bias) {
-        call_operand(call, place, TANDEM_F32, &shapes.bias,
-                     form->weight_layout);
-        operand_fill_values(call, place++, options);
-    }
-    if (options->residual) {
-        call_operand(call, place, TANDEM_F32, &shapes.out, form->in_layout);
-        operand_fill_values(call, place++, options);
-    }
-    call_operand(call, place, TANDEM_F32, &shapes.out, form->out_layout);
-    call_end(suite, call);
-}
-
-/* Variants 0 to 7 of a form have bits for bias, residual and special values. */
-#define WITH_TF32 8u
-
-/*
- * Each activation with a convolution that the OpenCL plugin computes as GEMM
- * and with a depthwise one. Transposed convolutions of the same forms run two
- * other kernels. `cases` has the tanh form of gelu.
- */
-static void activations_run(struct suite *suite, const struct op_row *row)
-{
-    static const uint32_t tested_forms[] = {0, 19};
-    const struct op_row *activations[TANDEM_OP_ID_END];
-    const uint32_t count = activations_choose(suite, row, activations);
-
-    for (uint32_t i = 0; i < count * COUNT_OF(tested_forms); i++) {
-        const uint32_t id = activations[i / COUNT_OF(tested_forms)]->id;
-        const struct options options = {
-            .activation = id,
-            .parameters = {id == TANDEM_OP_GELU ? 0 : 0.25, 0.75},
-            .bias = true,
-            .residual = true,
-            .output_padding = output_paddings[0]};
-
-        run(suite, row, &forms[tested_forms[i % COUNT_OF(tested_forms)]],
-            &options);
-    }
-}
-
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    static const struct {
-        uint32_t op;
-        double parameters[2];
-    } activations[] = {{TANDEM_OP_INVALID, {0}}, {TANDEM_OP_RELU, {0}},
-                       {TANDEM_OP_CLIP, {0, 6}}, {TANDEM_OP_SWISH, {0}},
-                       {TANDEM_OP_GELU, {1}},    {TANDEM_OP_MISH, {0}}};
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t f = 0; f < COUNT_OF(forms); f++)
-        for (uint32_t variant = 0; variant <= WITH_TF32; variant++) {
-            uint32_t a = variant == 0 ? 0 : (f + variant) % 6;
-            struct options options = {
-                activations[a].op,
-                {activations[a].parameters[0], activations[a].parameters[1]},
-                (variant & 1) != 0,
-                (variant & 2) != 0,
-                (variant & 4) != 0,
-                variant == WITH_TF32,
-                output_paddings[variant % 3]};
-            bool always = forms[f].level == ALWAYS &&
-                          (variant % 3 == 0 || variant == WITH_TF32);
-
-            if (form_chosen(suite, &choice, always, 4))
-                run(suite, row, &forms[f], &options);
-        }
-    activations_run(suite, row);
-}
-
-/* ---- random calls ---- */
-
-static void window_draw(struct call *call, struct conv_form *form, uint32_t i)
+/* Draws the sizes of an axis and of a window over it. */
+static void window_draw(struct call *call, struct shapes *shapes, uint32_t i,
+                        bool one_element)
 {
     struct random *random = call->random;
-    int64_t *length = &form->x.at[2 + i], span, most;
+    const uint32_t spatial = shapes->x.rank - 2;
+    const int64_t most_length = spatial == 1 ? 5000 : spatial == 2 ? 90 : 40;
+    const int64_t most_kernel = random_once_in(random, 12) ? 9 : 4;
+    const bool transpose = is_transpose(call->row);
+    const int64_t kernel =
+        one_element ? 1 : random_between(random, 1, most_kernel);
+    const int64_t stride = random_between(random, 1, 3);
+    const int64_t dilation = random_between(random, 1, 2);
+    const int64_t span = (kernel - 1) * dilation + 1;
+    const int64_t most_padding =
+        random_once_in(random, 4) ? span + 4 : span - 1;
+    int64_t lists[] = {[STRIDES] = random_once_in(random, 2) ? 1 : stride,
+                       [DILATIONS] = dilation,
+                       [BEGINS] = random_between(random, 0, most_padding),
+                       [ENDS] = random_between(random, 0, most_padding),
+                       [OUTPUT_PADDING] = random_between(random, 0, 1)};
+    int64_t *length = &shapes->x.at[2 + i];
 
-    if (*length == 0 || *length > 40)
+    if (*length == 0 || *length > most_length)
         *length = random_between(random, 1, 40);
-    form->kernel[i] = random_between(random, 1, 4);
-    form->lists[STRIDES][i] = random_between(random, 1, 3);
-    form->lists[DILATIONS][i] = random_between(random, 1, 2);
-    span = (form->kernel[i] - 1) * form->lists[DILATIONS][i] + 1;
-    most = random_once_in(random, 4) ? span + 4 : span - 1;
-    form->lists[BEGINS][i] = random_between(random, 0, most);
-    form->lists[ENDS][i] = random_between(random, 0, most);
     /* The output of a transposed convolution must not be shorter than 0. */
-    if (is_transpose(call->row) &&
-        (*length - 1) * form->lists[STRIDES][i] + span <
-            form->lists[BEGINS][i] + form->lists[ENDS][i])
-        form->lists[BEGINS][i] = form->lists[ENDS][i] = 0;
+    if (transpose &&
+        (*length - 1) * lists[STRIDES] + span < lists[BEGINS] + lists[ENDS])
+        lists[BEGINS] = lists[ENDS] = 0;
+    if (lists[OUTPUT_PADDING] >= lists[STRIDES] &&
+        lists[OUTPUT_PADDING] >= dilation)
+        lists[OUTPUT_PADDING] = 0;
+    for (uint32_t list = 0; list < (transpose ? 5 : 4); list++)
+        call->ints[TABLE_INTS + list * spatial + i] = lists[list];
+    shapes->weight.at[2 + i] = kernel;
+    shapes->out.at[2 + i] = out_length(call, i, *length, kernel);
+}
+
+/* Draws the channels: in groups, depthwise, or many. Returns the groups. */
+static int64_t channels_draw(struct call *call, struct shapes *shapes)
+{
+    struct random *random = call->random;
+    const bool transpose = is_transpose(call->row);
+    const bool is_small =
+        shape_count(shapes->x.rank - 2, &shapes->x.at[2]) < 400;
+    int64_t group =
+        random_once_in(random, 3) ? random_between(random, 1, 6) : 1;
+    int64_t in = group * random_between(random, 0, 9);
+    int64_t out = group * random_between(random, 0, 9);
+
+    if (random_once_in(random, 4))
+        group = in = out = random_between(random, 1, 12);
+    else if (is_small && group == 1 && random_once_in(random, 6)) {
+        in = random_between(random, 10, 140);
+        out = random_between(random, 10, 80);
+    }
+    shapes->x.at[1] = in;
+    shapes->out.at[1] = out;
+    shapes->weight.at[0] = transpose ? in : out;
+    shapes->weight.at[1] = (transpose ? out : in) / group;
+    return group;
 }
 
 static void draw(struct call *call, const struct block *block)
 {
-    static const int64_t no_padding[SPATIAL] = {0};
     struct random *random = call->random;
-    struct conv_form form = {.group = 1};
-    struct options options = {.output_padding = no_padding};
+    const bool has_bias = random_once_in(random, 2);
+    const bool has_residual = random_once_in(random, 3);
+    const uint32_t activation = activation_draw(block);
+    /* Windows of one element are products of matrices. */
+    const bool one_element = random_once_in(random, 4);
     struct shapes shapes;
+    struct shape bias = {.rank = 1};
     uint32_t place = 2;
 
-    shape_draw(&form.x, random, 3, 5);
-    form.x.at[0] = random_between(random, 0, 3);
-    if (random_once_in(random, 3))
-        form.group = random_between(random, 1, 6);
-    form.x.at[1] = form.group * random_between(random, 0, 9);
-    form.out = form.group * random_between(random, 1, 9);
-    if (random_once_in(random, 4)) {
-        form.group = random_between(random, 1, 12);
-        form.x.at[1] = form.out = form.group;
-    }
-    for (uint32_t i = 0; i + 2 < form.x.rank; i++)
-        window_draw(call, &form, i);
-    options.bias = random_once_in(random, 2);
-    options.residual = random_once_in(random, 3);
-    options.tf32 = random_once_in(random, 4);
-    options.activation = activation_draw(block);
-    options.parameters[0] = options.activation == TANDEM_OP_GELU
-                                ? (double)random_below(random, 2)
-                            : options.activation == TANDEM_OP_CELU ? 0.5
-                                                                   : -0.5;
-    options.parameters[1] = 6;
-    shapes = attributes_set(call, &form, &options);
-    operand_draw(call, 0, TANDEM_F32, &form.x);
+    shape_draw(&shapes.x, random, 3, 5);
+    shapes.x.at[0] = random_between(random, 0, 3);
+    shapes.weight.rank = shapes.out.rank = shapes.x.rank;
+    shapes.out.at[0] = shapes.x.at[0];
+    call->operands[0].desc.rank = shapes.x.rank;
+    call->int_count =
+        TABLE_INTS + (is_transpose(call->row) ? 5 : 4) * (shapes.x.rank - 2);
+    for (uint32_t i = 0; i + 2 < shapes.x.rank; i++)
+        window_draw(call, &shapes, i, one_element);
+    call->ints[GROUP] = channels_draw(call, &shapes);
+    call->ints[ACTIVATION] = activation;
+    call->ints[RESIDUAL] = has_residual;
+    call->float_count = 2;
+    call->floats[0] = activation == TANDEM_OP_GELU
+                          ? (double)random_below(random, 2)
+                      : activation == TANDEM_OP_CELU ? 0.5
+                                                     : -0.5;
+    call->floats[1] = 6;
+    call->flags = random_once_in(random, 4) ? TANDEM_OP_ALLOW_TF32 : 0;
+    call->inputs = 2u + has_bias + has_residual;
+    bias.at[0] = shapes.out.at[1];
+    images_draw(call, 0, &shapes.x);
     operand_draw(call, 1, TANDEM_F32, &shapes.weight);
-    if (options.bias)
-        operand_draw(call, place++, TANDEM_F32, &shapes.bias);
-    if (options.residual)
+    if (has_bias)
+        operand_draw(call, place++, TANDEM_F32, &bias);
+    if (has_residual)
         operand_draw(call, place++, TANDEM_F32, &shapes.out);
-    operand_draw(call, place, TANDEM_F32, &shapes.out);
+    images_draw(call, place, &shapes.out);
+}
+
+/* Each activation, with the same kernels otherwise. */
+static void cases(struct suite *suite, const struct op_row *row)
+{
+    const struct op_row *activations[TANDEM_OP_ID_END];
+    const uint32_t count = activations_choose(suite, row, activations);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct block block = {
+            .numbers = {[5] = block_number_of_activation(activations[i]->id)}};
+
+        drawn_case_run(suite, row, &block, "activation %s",
+                       activations[i]->name);
+    }
 }
 
 static bool draw_invalid_attribute(struct call *call)

@@ -20,64 +20,6 @@ static const uint32_t cast_dtypes[] = {TANDEM_F32, TANDEM_I32,  TANDEM_I64,
                                        TANDEM_U8,  TANDEM_BOOL, TANDEM_F16,
                                        TANDEM_BF16};
 
-const uint32_t moved_dtypes[MOVED_DTYPES] = {
-    TANDEM_F32,  TANDEM_U8,  TANDEM_I16, TANDEM_I64, TANDEM_I32,
-    TANDEM_BOOL, TANDEM_F16, TANDEM_F64, TANDEM_BF16};
-
-/* Shapes and layouts of cast and copy. */
-struct move_form {
-    const char *name;
-    enum level level;
-    struct shape shape;
-    enum operand_layout out, in;
-};
-
-static const struct move_form move_forms[] = {
-    {"rank 0", SOME, S0, DENSE, DENSE},
-    {"empty [3,0]", SOME, S(3, 0), DENSE, DENSE},
-    {"[1]", SOME, S(1), OFFSET, OFFSET},
-    {"[1021]", ALWAYS, S(1021), DENSE, DENSE},
-    {"[70001]", SOME, S(70001), DENSE, DENSE},
-    {"offset [515]", ALWAYS, S(515), OFFSET, OFFSET},
-    {"offset in [300]", SOME, S(300), DENSE, OFFSET},
-    {"padded [31,17]", SOME, S(31, 17), PADDED, PADDED},
-    {"long padded [3,523]", ALWAYS, S(3, 523), PADDED, PADDED},
-    {"step [101]", SOME, S(101), STEP, STEP},
-    {"transposed [67,35]", ALWAYS, S(67, 35), DENSE, REVERSED},
-    {"transposed out [33,65]", SOME, S(33, 65), REVERSED, DENSE},
-    {"negative [15,11]", ALWAYS, S(15, 11), NEGATIVE, NEGATIVE},
-    {"zero [12,9]", SOME, S(12, 9), DENSE, REPEATED},
-    {"permuted [5,3,7,4]", SOME, S(5, 3, 7, 4), PERMUTED, PERMUTED},
-    {"any [6,7,8]", ALWAYS, S(6, 7, 8), ANY, ANY},
-    {"rank 8", SOME, S(2, 3, 1, 2, 2, 3, 1, 2), ANY, ANY},
-};
-/* The form with which a smoke run tests each pair of dtypes. */
-#define CAST_FORM 3u
-
-static const struct transpose_form {
-    enum level level;
-    struct shape shape;
-    int64_t perm[TANDEM_MAX_RANK];
-} transpose_forms[] = {
-    {SOME, S0, {0}},
-    {SOME, S(53), {0}},
-    {ALWAYS, S(37, 65), {1, 0}},
-    {ALWAYS, S(128, 64), {1, 0}},
-    {SOME, S(1, 33), {1, 0}},
-    {SOME, S(33, 1), {1, 0}},
-    {SOME, S(0, 5), {1, 0}},
-    {SOME, S(301, 259), {1, 0}},
-    {ALWAYS, S(132, 200), {1, 0}},
-    {SOME, S(3, 68, 128), {0, 2, 1}},
-    {SOME, S(20, 30), {0, 1}},
-    {ALWAYS, S(5, 17, 33), {0, 2, 1}},
-    {SOME, S(5, 17, 33), {2, 1, 0}},
-    {SOME, S(9, 8, 7), {1, 2, 0}},
-    {ALWAYS, S(2, 3, 5, 7), {0, 2, 3, 1}},
-    {SOME, S(2, 3, 5, 7), {3, 1, 2, 0}},
-    {SOME, S(2, 1, 3, 2, 2, 1, 2, 3), {7, 5, 3, 1, 0, 2, 4, 6}},
-};
-
 /* ---- reference ---- */
 
 static void range_of(uint32_t dtype, int64_t *out_low, int64_t *out_high)
@@ -184,48 +126,19 @@ static void reference_transpose(const struct call *call, const struct dense *in,
     }
 }
 
-/* ---- cast ---- */
+/* ---- cases of cast ---- */
 
-/* Devices with the capability for 16-bit floats must cast them. */
-static uint32_t cast_caps(uint32_t from, uint32_t to, bool required)
+/*
+ * Devices must support casts of f32 and, with the capability for 16-bit floats,
+ * of these.
+ */
+static uint32_t cast_caps(uint32_t from, uint32_t to)
 {
     if (dtype_has_16_bits(from) || dtype_has_16_bits(to))
         return TANDEM_CAP_CORE_OPERATORS | TANDEM_CAP_F16_BF16_STORAGE;
-    return required ? TANDEM_CAP_CORE_OPERATORS : 0;
-}
-
-static void cast_run(struct suite *suite, const struct op_row *row,
-                     uint32_t from, uint32_t to, const struct move_form *form)
-{
-    struct call *call = call_begin(suite, row, "%s to %s, %s", dtype_text(from),
-                                   dtype_text(to), form->name);
-
-    if (call == NULL)
-        return;
-    call->required_caps = cast_caps(
-        from, to, from != to && (from == TANDEM_F32 || to == TANDEM_F32));
-    call_operand(call, 0, from, &form->shape, form->in);
-    if (dtype_has_16_bits(to))
-        operand_fill_ties(&call->operands[0], call->random, row, to);
-    else
-        operand_fill(&call->operands[0], call->random, row);
-    call_operand(call, 1, to, &form->shape, form->out);
-    call_end(suite, call);
-}
-
-/*
- * A smoke run selects pairs by the seed, so that each dtype occurs as source
- * and target. Testing all pairs would compile too many kernels.
- */
-static bool pair_is_selected(const struct suite *suite, uint32_t i, uint32_t j)
-{
-    uint32_t from = cast_dtypes[i], to = cast_dtypes[j];
-    bool narrow = dtype_has_16_bits(from) || dtype_has_16_bits(to);
-    bool common = from == TANDEM_F32 || to == TANDEM_F32 ||
-                  (!dtype_has_16_bits(from) && !dtype_has_16_bits(to));
-
-    return common && (!suite->options->smoke || narrow ||
-                      (suite->options->seed + i + j) % 3 == 0);
+    return from != to && (from == TANDEM_F32 || to == TANDEM_F32)
+               ? TANDEM_CAP_CORE_OPERATORS
+               : 0;
 }
 
 /* Casts all 65536 values of a 16-bit dtype. */
@@ -238,7 +151,7 @@ static void numbers_run(struct suite *suite, const struct op_row *row,
 
     if (call == NULL)
         return;
-    call->required_caps = cast_caps(from, to, true);
+    call->required_caps = cast_caps(from, to);
     call_operand(call, 0, from, &shape, DENSE);
     for (int64_t i = 0; i < shape.at[0]; i++)
         operand_set(&call->operands[0], i, (uint64_t)i);
@@ -259,7 +172,7 @@ static void integers_run(struct suite *suite, const struct op_row *row,
 
     if (call == NULL)
         return;
-    call->required_caps = cast_caps(from, TANDEM_BF16, true);
+    call->required_caps = cast_caps(from, TANDEM_BF16);
     call_operand(call, 0, from, &shape, OFFSET);
     for (int64_t i = 0; i < shape.at[0]; i++) {
         int shift = (int)random_between(call->random, 14, 16);
@@ -273,10 +186,27 @@ static void integers_run(struct suite *suite, const struct op_row *row,
     call_end(suite, call);
 }
 
+/*
+ * Each pair of dtypes. A smoke run selects pairs by the seed, because all of
+ * them would compile too many kernels.
+ */
+static void pairs_run(struct suite *suite, const struct op_row *row)
+{
+    const uint64_t count = COUNT_OF(cast_dtypes);
+
+    for (uint64_t i = 0; i < count * count; i++) {
+        const struct block block = {.numbers = {i / count, i % count}};
+
+        if (!suite->options->smoke ||
+            (suite->options->seed + i / count + i % count) % 3 == 0)
+            drawn_case_run(suite, row, &block, "%s to %s",
+                           dtype_text(cast_dtypes[i / count]),
+                           dtype_text(cast_dtypes[i % count]));
+    }
+}
+
 static void cast_cases(struct suite *suite, const struct op_row *row)
 {
-    struct random choice;
-
     for (uint32_t i = 0; i < 2; i++)
         for (uint32_t j = 0; j < COUNT_OF(cast_dtypes); j++) {
             uint32_t from = i == 0 ? TANDEM_F16 : TANDEM_BF16;
@@ -289,111 +219,7 @@ static void cast_cases(struct suite *suite, const struct op_row *row)
         }
     integers_run(suite, row, TANDEM_I32);
     integers_run(suite, row, TANDEM_I64);
-
-    random_seed(&choice, suite->options->seed, "cast");
-    for (uint32_t i = 0; i < COUNT_OF(cast_dtypes); i++)
-        for (uint32_t j = 0; j < COUNT_OF(cast_dtypes); j++)
-            for (uint32_t f = 0; f < COUNT_OF(move_forms); f++)
-                if (form_chosen(suite, &choice,
-                                f == CAST_FORM && pair_is_selected(suite, i, j),
-                                12))
-                    cast_run(suite, row, cast_dtypes[i], cast_dtypes[j],
-                             &move_forms[f]);
-}
-
-/* ---- copy and transpose ---- */
-
-void moved_require(struct call *call, uint32_t dtype)
-{
-    if (dtype != TANDEM_F32)
-        call->required_caps = 0;
-}
-
-static void copy_run(struct suite *suite, const struct op_row *row,
-                     uint32_t dtype, const struct move_form *form,
-                     bool broadcast)
-{
-    struct call *call = call_begin(suite, row, "%s %s%s", dtype_text(dtype),
-                                   form->name, broadcast ? ", broadcast" : "");
-    struct shape shape = form->shape;
-
-    if (call == NULL)
-        return;
-    moved_require(call, dtype);
-    for (uint32_t i = 0; i < shape.rank; i++)
-        if (broadcast && random_once_in(call->random, 2))
-            shape.at[i] = 1;
-    operand_fill_bits(call_operand(call, 0, dtype, &shape, form->in),
-                      call->random);
-    call_operand(call, 1, dtype, &form->shape, form->out);
-    call_end(suite, call);
-}
-
-static void copy_cases(struct suite *suite, const struct op_row *row)
-{
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, "copy");
-    for (uint32_t i = 0; i < MOVED_DTYPES; i++)
-        for (uint32_t f = 0; f < COUNT_OF(move_forms); f++) {
-            bool always = move_forms[f].level == ALWAYS && i < 4;
-
-            if (form_chosen(suite, &choice, always, 6))
-                copy_run(suite, row, moved_dtypes[i], &move_forms[f], false);
-            if (form_chosen(suite, &choice, false, 8))
-                copy_run(suite, row, moved_dtypes[i], &move_forms[f], true);
-        }
-}
-
-/* Sets the permutation. Returns the shape of the output. */
-static struct shape permuted(struct call *call, const struct shape *shape,
-                             const int64_t *perm)
-{
-    struct shape out = {shape->rank, {0}};
-
-    call->int_count = shape->rank;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        call->ints[i] = perm[i];
-        out.at[i] = shape->at[perm[i]];
-    }
-    return out;
-}
-
-static void transpose_run(struct suite *suite, const struct op_row *row,
-                          uint32_t dtype, const struct transpose_form *form,
-                          bool strided)
-{
-    enum operand_layout layout = strided ? ANY : DENSE;
-    struct shape out;
-    struct call *call = call_begin(
-        suite, row, "%s %s by %s%s", dtype_text(dtype),
-        shape_text(form->shape.rank, form->shape.at),
-        shape_text(form->shape.rank, form->perm), strided ? ", strided" : "");
-
-    if (call == NULL)
-        return;
-    moved_require(call, dtype);
-    out = permuted(call, &form->shape, form->perm);
-    operand_fill_bits(call_operand(call, 0, dtype, &form->shape, layout),
-                      call->random);
-    call_operand(call, 1, dtype, &out, layout);
-    call_end(suite, call);
-}
-
-static void transpose_cases(struct suite *suite, const struct op_row *row)
-{
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, "transpose");
-    for (uint32_t i = 0; i < MOVED_DTYPES; i++)
-        for (uint32_t f = 0; f < COUNT_OF(transpose_forms); f++) {
-            const struct transpose_form *form = &transpose_forms[f];
-
-            if (form_chosen(suite, &choice, form->level == ALWAYS && i < 2, 5))
-                transpose_run(suite, row, moved_dtypes[i], form, false);
-            if (form_chosen(suite, &choice, false, 8))
-                transpose_run(suite, row, moved_dtypes[i], form, true);
-        }
+    pairs_run(suite, row);
 }
 
 /* ---- random calls ---- */
@@ -405,25 +231,41 @@ static void draw_cast(struct call *call, const struct block *block)
     const uint32_t to = cast_dtypes[block->numbers[1] % COUNT_OF(cast_dtypes)];
     struct shape shape;
 
-    call->required_caps = cast_caps(from, to, true);
+    call->required_caps = cast_caps(from, to);
     shape_draw(&shape, call->random, 0, TANDEM_MAX_RANK);
     operand_draw(call, 0, from, &shape);
     operand_draw(call, 1, to, &shape);
 }
 
-uint32_t moved_dtype(const struct block *block)
+/* Half of the operands have values that are ties when they are rounded. */
+static bool fill_cast(struct call *call, uint32_t input,
+                      const struct spread *spread)
+{
+    const uint32_t to = call->operands[1].desc.dtype;
+
+    (void)spread;
+    if (!dtype_has_16_bits(to) || random_once_in(call->random, 2))
+        return false;
+    operand_fill_ties(&call->operands[input], call->random, call->row, to);
+    return true;
+}
+
+uint32_t moved_dtype(struct call *call, const struct block *block)
 {
     static const uint32_t dtypes[] = {
         TANDEM_I8,  TANDEM_I16,  TANDEM_I32, TANDEM_I64, TANDEM_U8,
         TANDEM_U16, TANDEM_U32,  TANDEM_U64, TANDEM_F16, TANDEM_F32,
         TANDEM_F64, TANDEM_BF16, TANDEM_BOOL};
+    const uint32_t dtype = dtypes[block->numbers[2] % COUNT_OF(dtypes)];
 
-    return dtypes[block->numbers[2] % COUNT_OF(dtypes)];
+    if (dtype != TANDEM_F32)
+        call->required_caps = 0;
+    return dtype;
 }
 
 static void draw_copy(struct call *call, const struct block *block)
 {
-    const uint32_t dtype = moved_dtype(block);
+    const uint32_t dtype = moved_dtype(call, block);
     struct shape in, out;
 
     shape_draw(&out, call->random, 0, TANDEM_MAX_RANK);
@@ -437,15 +279,17 @@ static void draw_copy(struct call *call, const struct block *block)
 
 static void draw_transpose(struct call *call, const struct block *block)
 {
-    const uint32_t dtype = moved_dtype(block);
-    int64_t perm[TANDEM_MAX_RANK];
+    const uint32_t dtype = moved_dtype(call, block);
     struct shape in, out;
 
     shape_draw(&in, call->random, 0, TANDEM_MAX_RANK);
+    call->int_count = in.rank;
     for (uint32_t i = 0; i < in.rank; i++)
-        perm[i] = i;
-    random_shuffle(call->random, in.rank, perm);
-    out = permuted(call, &in, perm);
+        call->ints[i] = i;
+    random_shuffle(call->random, in.rank, call->ints);
+    out.rank = in.rank;
+    for (uint32_t i = 0; i < in.rank; i++)
+        out.at[i] = in.at[call->ints[i]];
     operand_draw(call, 0, dtype, &in);
     operand_draw(call, 1, dtype, &out);
 }
@@ -511,6 +355,7 @@ const struct suite_class suite_cast = {
     .domains = domains,
     .domain_count = COUNT_OF(domains),
     .draw = draw_cast,
+    .fill = fill_cast,
     .weight = 4,
     .make_valid = make_valid_cast,
     CLASS_MISTAKES(cast_mistakes),
@@ -518,7 +363,6 @@ const struct suite_class suite_cast = {
 
 const struct suite_class suite_copy = {
     .rules = BROADCASTS | FREE_OUTPUT_SHAPE,
-    .cases = copy_cases,
     .reference = reference_copy,
     .draw = draw_copy,
     .fill = moved_fill,
@@ -527,7 +371,6 @@ const struct suite_class suite_copy = {
 };
 
 const struct suite_class suite_transpose = {
-    .cases = transpose_cases,
     .reference = reference_transpose,
     .draw = draw_transpose,
     .fill = moved_fill,

@@ -11,40 +11,6 @@
 /* A partial sum may leave the range of f32 above this sum of magnitudes. */
 #define MAX_MAGNITUDE 0x1p127
 
-static const struct row_form forms[] = {
-    {"[1]", SOME, S(1), DENSE, DENSE, DENSE, 1, 0},
-    {"[2]", SOME, S(2), DENSE, DENSE, DENSE, 5, 0},
-    {"[16]", SOME, S(16), DENSE, DENSE, DENSE, 1, 0},
-    {"[1021]", ALWAYS, S(1021), DENSE, DENSE, DENSE, 1, 0},
-    {"[70001]", ALWAYS, S(70001), DENSE, DENSE, DENSE, 1, 0},
-    {"[3,40004]", ALWAYS, S(3, 40004), DENSE, DENSE, DENSE, 1, 0},
-    {"far [2,33000]", ALWAYS, S(2, 33000), DENSE, DENSE, DENSE, 1, 1000},
-    {"[20,300]", SOME, S(20, 300), DENSE, DENSE, DENSE, 1, 0},
-    {"[4,3858]", SOME, S(4, 3858), DENSE, DENSE, DENSE, 1, 0},
-    {"[128,10]", ALWAYS, S(128, 10), DENSE, DENSE, DENSE, 1, 0},
-    {"[3001,3]", SOME, S(3001, 3), DENSE, DENSE, DENSE, 1, 0},
-    {"[5,1]", SOME, S(5, 1), DENSE, DENSE, DENSE, 1, 0},
-    {"[1,5]", SOME, S(1, 5), DENSE, DENSE, DENSE, 1, 0},
-    {"huge [9,40]", ALWAYS, S(9, 40), DENSE, DENSE, DENSE, 1e37, 0},
-    {"specials [64,7]", ALWAYS, S(64, 7), DENSE, DENSE, DENSE, 0, 0},
-    {"specials [3,400]", ALWAYS, S(3, 400), DENSE, DENSE, DENSE, 0, 0},
-    {"specials [2,40000]", SOME, S(2, 40000), DENSE, DENSE, DENSE, 0, 0},
-    {"[4,9,13]", SOME, S(4, 9, 13), DENSE, DENSE, DENSE, 1, 0},
-    {"[2,600,36]", SOME, S(2, 600, 36), DENSE, DENSE, DENSE, 1, 0},
-    {"offset [7,31]", SOME, S(7, 31), OFFSET, DENSE, OFFSET, 1, 0},
-    {"padded [9,23]", SOME, S(9, 23), PADDED, DENSE, PADDED, 1, 0},
-    {"transposed [19,21]", SOME, S(19, 21), REVERSED, DENSE, DENSE, 1, 0},
-    {"negative [12,34]", SOME, S(12, 34), NEGATIVE, DENSE, NEGATIVE, 1, 0},
-    {"any [5,6,7]", ALWAYS, S(5, 6, 7), ANY, DENSE, ANY, 1, 0},
-    {"any [2,3,4,2,3]", SOME, S(2, 3, 4, 2, 3), ANY, DENSE, ANY, 1, 0},
-    {"rank 8", SOME, S(2, 1, 3, 2, 2, 1, 2, 2), ANY, DENSE, ANY, 1, 0},
-    {"zero [8,9]", SOME, S(8, 9), REPEATED, DENSE, DENSE, 1, 0},
-    {"empty [0,4]", SOME, S(0, 4), DENSE, DENSE, DENSE, 1, 0},
-    {"empty [4,0]", SOME, S(4, 0), DENSE, DENSE, DENSE, 1, 0},
-    {"long [3,300007]", FULL, S(3, 300007), DENSE, DENSE, DENSE, 1, 0},
-    {"many [100003,7]", FULL, S(100003, 7), DENSE, DENSE, DENSE, 1, 0},
-};
-
 /* ---- reference ---- */
 
 /* Sums of the elements so far: of x, |x|, and the finite |x|. */
@@ -102,15 +68,6 @@ static void reference(const struct call *call, const struct dense *in,
 
 /* ---- cases ---- */
 
-static void values_fill(struct operand *operand, struct random *random,
-                        double scale, double shift)
-{
-    if (scale != 0.0)
-        operand_fill_normal(operand, random, scale, shift);
-    else
-        operand_fill_special(operand, random, 100);
-}
-
 /* Both switches, and values of one sign, whose rounding errors add up. */
 static void switches_run(struct suite *suite, const struct op_row *row,
                          int64_t n)
@@ -140,7 +97,6 @@ static void cases(struct suite *suite, const struct op_row *row)
     static const struct single_special special = {.keeps_shape = true,
                                                   .out_dtype = TANDEM_F32};
 
-    row_forms_run(suite, row, forms, COUNT_OF(forms), values_fill);
     single_specials_run(suite, row, &special);
     switches_run(suite, row, 13);
     switches_run(suite, row, 20001);

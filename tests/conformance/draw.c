@@ -13,16 +13,29 @@
 static int64_t length_long(struct random *random)
 {
     static const int64_t lengths[] = {
-        31,   32,   33,   63,   64,   65,   100,  127,  128,  129,   255,
-        256,  257,  300,  511,  513,  1000, 1023, 1024, 1025, 2047,  2049,
-        3001, 3858, 4095, 4096, 4097, 4735, 5343, 8193, 9001, 16385, 20011};
+        31,   32,   33,   63,   64,    65,    100,   127,  128,
+        129,  255,  256,  257,  300,   511,   513,   1000, 1023,
+        1024, 1025, 2047, 2049, 3001,  3858,  4095,  4096, 4097,
+        4735, 5343, 8193, 9001, 16385, 20011, 40004, 70001};
 
     return lengths[random_below(random, sizeof(lengths) / sizeof(lengths[0]))];
 }
 
+/* One length in four is a power of two, as the sizes of vectors are. */
+static int64_t length_short(struct random *random, int64_t most)
+{
+    int64_t length = 1;
+
+    if (!random_once_in(random, 4))
+        return random_between(random, 1, most);
+    while (2 * length <= most && !random_once_in(random, 5))
+        length *= 2;
+    return length;
+}
+
 static int64_t max_elements_draw(struct random *random)
 {
-    if (random_once_in(random, 300))
+    if (random_once_in(random, 60))
         return 150000;
     return random_once_in(random, 12) ? 21000 : 1500;
 }
@@ -52,7 +65,7 @@ void shape_draw(struct shape *shape, struct random *random, uint32_t min_rank,
         at = (uint32_t)random_below(random, shape->rank);
         if (shape->at[at] != 1)
             continue;
-        shape->at[at] = random_between(random, 1, room < 40 ? room : 40);
+        shape->at[at] = length_short(random, room < 40 ? room : 40);
         room /= shape->at[at];
     }
     if (shape->rank > 0 && random_once_in(random, 24))
@@ -70,6 +83,13 @@ void operand_draw(struct call *call, uint32_t place, uint32_t dtype,
                   const struct shape *shape)
 {
     call_operand(call, place, dtype, shape, layout_draw(call->random));
+}
+
+void images_draw(struct call *call, uint32_t place, const struct shape *shape)
+{
+    call_operand(call, place, TANDEM_F32, shape,
+                 random_once_in(call->random, 4) ? CHANNELS_LAST
+                                                 : layout_draw(call->random));
 }
 
 void shape_narrow(struct shape *out, struct random *random,
@@ -131,6 +151,11 @@ uint32_t activation_draw(const struct block *block)
     return id;
 }
 
+uint64_t block_number_of_activation(uint32_t id)
+{
+    return (uint64_t)(id - 1) * 8 + 7;
+}
+
 void spread_draw(struct spread *spread, struct random *random,
                  const struct op_row *row)
 {
@@ -180,6 +205,9 @@ double value_draw(const struct spread *spread, struct random *random)
         break;
     case SPREAD_INTEGERS:
         value = (double)random_between(random, -4, 4);
+        break;
+    case SPREAD_FAR:
+        value = 1000.0 + random_normal(random);
         break;
     default:
         value = random_normal(random);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random draws for the operands of random calls: shapes near the limits at
+ * Random draws for the operands of calls: shapes near the limits at
  * which kernels change their algorithm, layouts, and values of one magnitude,
  * of all magnitudes, with no special value, exactly one, one in some rows, or
  * many.
@@ -11,8 +11,8 @@
 #include "call.h"
 
 /*
- * Properties that consecutive random calls share, because a device compiles
- * each kernel at its first use.
+ * Properties that consecutive calls share, because a device compiles each
+ * kernel at its first use.
  */
 #define BLOCK_OPERATORS 4u
 #define BLOCK_NUMBERS 6u
@@ -31,6 +31,8 @@ void shape_narrow(struct shape *out, struct random *random,
 /* Initializes operand number `place` with a random layout. */
 void operand_draw(struct call *call, uint32_t place, uint32_t dtype,
                   const struct shape *shape);
+/* The same for images, of which one in four is in the order NHWC. */
+void images_draw(struct call *call, uint32_t place, const struct shape *shape);
 /* Draws an axis, counted from the start or from the end. */
 int64_t axis_draw(struct random *random, uint32_t rank);
 /* Returns I32 or I64. */
@@ -41,6 +43,8 @@ int64_t invalid_number_draw(struct random *random, int64_t low, int64_t high);
 /* Returns the activation of a block, if any. Most blocks have one of the usual
  * activations, the others any. */
 uint32_t activation_draw(const struct block *block);
+/* Returns the number of a block from which activation_draw returns this one. */
+uint64_t block_number_of_activation(uint32_t id);
 
 /* A distribution of values. */
 struct spread {
@@ -50,6 +54,7 @@ struct spread {
         SPREAD_UNIFORM,  /* All of one magnitude. */
         SPREAD_MIXED,    /* All magnitudes. */
         SPREAD_INTEGERS, /* Few different values, with ties. */
+        SPREAD_FAR,      /* Mean 1000, variance 1. */
         SPREAD_COUNT
     } kind;
     enum {
@@ -89,6 +94,16 @@ void ties_make(struct call *call);
 void sharing_draw(struct call *call);
 /* Makes one mistake in the call. */
 void mistake_draw(struct call *call);
+
+/* Runs a case: a valid random call of the operator with these numbers. */
+void drawn_case_run(struct suite *suite, const struct op_row *row,
+                    const struct block *block, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/*
+ * Runs the drawn cases of an operator. Their number depends on the level and on
+ * the weight of the class. Four in a row share their block.
+ */
+void drawn_cases_run(struct suite *suite, const struct op_row *row);
 
 /* Runs the random calls that the options select, on one or two plugins. */
 void random_calls_run(struct suite *suite);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The element-wise classes: unary, binary, comparisons, logical, ternary and
- * gradients. One table of forms covers shapes, broadcasting, scalars, strides,
- * in place and special values.
+ * gradients. The draws cover shapes, broadcasting, scalars and strides.
  */
 #include "element_value.h"
 #include "elementwise_reference.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 
 static const struct domain domains[] = {
     {TANDEM_OP_FLOOR, -9, 9, 5, {0, 0.5, -0.5, 8388608, -8388608}},
@@ -55,12 +53,6 @@ static const struct domain domains[] = {
     {TANDEM_OP_POW, -5, 10, 5, {0, 1, -1, 2, 0.5}},
 };
 
-/* Returns true if a call may broadcast its inputs and pass scalars. */
-static bool broadcasts(const struct op_row *row)
-{
-    return (class_of(row)->rules & BROADCASTS) != 0 && row->inputs > 1;
-}
-
 /* Returns true if the operator also computes i32 and i64. */
 static bool supports_integers(const struct op_row *row)
 {
@@ -99,195 +91,6 @@ static uint32_t output_dtype(const struct op_row *row, uint32_t dtype)
 }
 
 /* ---- cases ---- */
-
-enum form_kind {
-    PLAIN,
-    BROADCAST, /* Only for operators that broadcast; see narrow. */
-    SCALARS,   /* Only for operators that broadcast; see scalars. */
-    /* The output is input number in_place; not if their dtypes differ. */
-    IN_PLACE_FORM,
-    SPECIALS /* Each combination of special values. */
-};
-
-struct form {
-    const char *name;
-    enum level level;
-    struct shape shape; /* The shape of the output. */
-    enum form_kind kind;
-    enum operand_layout out, in[3];
-    /*
-     * The number of leading axes that an input lacks, and a mask of the
-     * remaining axes in which it has size 1.
-     */
-    struct {
-        uint32_t drop, ones;
-    } narrow[3];
-    uint32_t scalars; /* Mask of inputs that are NULL. */
-    uint32_t in_place;
-};
-
-#define ALL(layout) .out = layout, .in = {layout, layout, layout}
-#define NARROW(...) .kind = BROADCAST, .narrow = {__VA_ARGS__}
-
-static const struct form forms[] = {
-    {"rank 0", ALWAYS, S0, ALL(DENSE)},
-    {"empty [0]", SOME, S(0), ALL(DENSE)},
-    {"empty [3,0]", SOME, S(3, 0), ALL(DENSE)},
-    {"empty [0,3]", FULL, S(0, 3), ALL(DENSE)},
-    {"empty [2,0,4]", SOME, S(2, 0, 4), ALL(DENSE)},
-    {"one [1]", SOME, S(1), ALL(DENSE)},
-    {"one [1,1,1]", FULL, S(1, 1, 1), .out = ANY, .in = {DENSE, ANY, DENSE}},
-    {"specials", CORE, S(1024), .kind = SPECIALS},
-    {"dense [17]", SOME, S(17), ALL(DENSE)},
-    {"dense [31]", SOME, S(31), ALL(DENSE)},
-    {"dense [127]", FULL, S(127), ALL(DENSE)},
-    {"dense [1021]", CORE, S(1021), ALL(DENSE)},
-    {"dense [33,31]", SOME, S(33, 31), ALL(DENSE)},
-    {"dense [4096]", SOME, S(4096), ALL(DENSE)},
-    {"dense [65537]", SOME, S(65537), ALL(DENSE)},
-    {"dense [263,1021]", SOME, S(263, 1021), ALL(DENSE)},
-    {"dense [1048583]", FULL, S(1048583), ALL(DENSE)},
-    {"dense [4,1021,1031]", FULL, S(4, 1021, 1031), ALL(DENSE)},
-    {"offset [1019]", ALWAYS, S(1019), ALL(OFFSET)},
-    {"offset output [515]", SOME, S(515), .out = OFFSET},
-    {"offset input [517]", SOME, S(517), .in = {OFFSET, DENSE, DENSE}},
-    {"padded rows [29,37]", SOME, S(29, 37), ALL(PADDED)},
-    {"padded rows in [64,64]", SOME, S(64, 64), .in = {PADDED, DENSE, DENSE}},
-    {"padded rows out [61,67]", SOME, S(61, 67), .out = PADDED},
-    {"step [257]", SOME, S(257), ALL(STEP)},
-    {"step out [301]", SOME, S(301), .out = STEP},
-    {"transposed in [35,67]", ALWAYS, S(35, 67),
-     .in = {REVERSED, DENSE, REVERSED}},
-    {"crossing in tiles [64,96]", SOME, S(64, 96),
-     .in = {REVERSED, DENSE, REVERSED}},
-    {"crossing in tiles [3,32,64]", SOME, S(3, 32, 64),
-     .in = {DENSE, REVERSED, DENSE}},
-    {"long rows padded [5,301]", SOME, S(5, 301), .out = PADDED,
-     .in = {PADDED, PADDED, DENSE}},
-    {"transposed out [41,23]", SOME, S(41, 23), .out = REVERSED},
-    {"transposed all [19,43]", SOME, S(19, 43), ALL(REVERSED)},
-    {"permuted [3,5,7,11]", SOME, S(3, 5, 7, 11), ALL(PERMUTED)},
-    {"negative [101]", SOME, S(101), .in = {NEGATIVE, NEGATIVE, DENSE}},
-    {"negative [9,13,3]", ALWAYS, S(9, 13, 3), ALL(NEGATIVE)},
-    {"zero strides [12,15]", SOME, S(12, 15),
-     .in = {REPEATED, REPEATED, REPEATED}},
-    {"zero stride [200]", SOME, S(200), .in = {REPEATED, DENSE, DENSE}},
-    {"rank 8", SOME, S(2, 1, 3, 2, 1, 2, 2, 3), ALL(ANY)},
-    {"rank 8 dense", SOME, S(2, 2, 2, 2, 3, 1, 2, 3), ALL(DENSE)},
-    {"large transposed [1031,1021]", FULL, S(1031, 1021),
-     .in = {REVERSED, DENSE, DENSE}},
-    {"large padded [1021,1031]", FULL, S(1021, 1031), .out = PADDED,
-     .in = {PADDED, PADDED, DENSE}},
-    {"broadcast [4,5] with [5]", ALWAYS, S(4, 5),
-     NARROW({0, 0}, {1, 0}, {0, 0})},
-    {"broadcast [5] with [4,5]", SOME, S(4, 5), NARROW({1, 0}, {0, 0}, {1, 0})},
-    {"broadcast [4,1] with [1,5]", SOME, S(4, 5),
-     NARROW({0, 2}, {0, 1}, {0, 0})},
-    {"broadcast [3,1,5] with [7,1]", SOME, S(3, 7, 5),
-     NARROW({0, 2}, {1, 4}, {0, 0})},
-    {"broadcast [] with [61]", SOME, S(61), NARROW({1, 0}, {0, 0}, {0, 0})},
-    {"broadcast [61] with []", SOME, S(61), NARROW({0, 0}, {1, 0}, {1, 0})},
-    {"broadcast [2,3,4,5] with [3,1,5]", SOME, S(2, 3, 4, 5),
-     NARROW({0, 0}, {1, 4}, {0, 7})},
-    {"broadcast rows [301,257]", SOME, S(301, 257),
-     NARROW({0, 0}, {1, 0}, {0, 0})},
-    {"broadcast columns [301,257]", SOME, S(301, 257),
-     NARROW({0, 0}, {0, 2}, {0, 0})},
-    {"broadcast strided [6,1,9] with [8,1]", SOME, S(6, 8, 9),
-     NARROW({0, 2}, {1, 4}, {0, 0}), ALL(ANY)},
-    {"broadcast empty [0,1] with [3]", SOME, S(0, 3),
-     NARROW({0, 2}, {1, 0}, {0, 0})},
-    {"broadcast both rows [1,7] [1,7]", SOME, S(1, 7),
-     NARROW({0, 0}, {0, 0}, {2, 0})},
-    {"scalar second [1023]", ALWAYS, S(1023), .kind = SCALARS, .scalars = 2},
-    {"scalar first [517]", ALWAYS, S(517), .kind = SCALARS, .scalars = 1},
-    {"scalar second strided [13,9]", SOME, S(13, 9), .kind = SCALARS,
-     .scalars = 2, .out = ANY, .in = {ANY, DENSE, ANY}},
-    {"scalar third [99]", SOME, S(99), .kind = SCALARS, .scalars = 4},
-    {"scalars second and third [99]", SOME, S(99), .kind = SCALARS,
-     .scalars = 6},
-    {"scalars first and third [77]", SOME, S(77), .kind = SCALARS,
-     .scalars = 5},
-    {"scalars first and second [55]", SOME, S(55), .kind = SCALARS,
-     .scalars = 3},
-    {"scalar second, rank 0", SOME, S0, .kind = SCALARS, .scalars = 2},
-    {"in place [1021]", ALWAYS, S(1021), .kind = IN_PLACE_FORM, .in_place = 0},
-    {"in place second [1021]", SOME, S(1021), .kind = IN_PLACE_FORM,
-     .in_place = 1},
-    {"in place third [511]", SOME, S(511), .kind = IN_PLACE_FORM,
-     .in_place = 2},
-    {"in place strided [15,21]", SOME, S(15, 21), .kind = IN_PLACE_FORM,
-     .in_place = 0, .out = ANY, .in = {ANY, ANY, DENSE}},
-    {"in place offset [777]", SOME, S(777), .kind = IN_PLACE_FORM,
-     .in_place = 0, .out = OFFSET, .in = {OFFSET, OFFSET, DENSE}},
-};
-
-static bool form_supports_operator(const struct form *form,
-                                   const struct op_row *row)
-{
-    uint32_t all = (1u << row->inputs) - 1u;
-
-    switch (form->kind) {
-    case BROADCAST:
-        return broadcasts(row);
-    case SCALARS:
-        return broadcasts(row) && (form->scalars & ~all) == 0 &&
-               form->scalars != all;
-    case IN_PLACE_FORM:
-        return form->in_place < row->inputs &&
-               input_dtype(row, form->in_place, TANDEM_F32) ==
-                   output_dtype(row, TANDEM_F32);
-    default:
-        return true;
-    }
-}
-
-static void attributes_fill(struct call *call)
-{
-    if (call->row->id == TANDEM_OP_GELU)
-        call->ints[0] = random_between(call->random, 0, 1);
-    if (call->row->id == TANDEM_OP_IS_INF)
-        for (uint32_t i = 0; i < 2; i++)
-            call->ints[i] = random_between(call->random, 0, 1);
-    call->floats[0] = (double)(float)random_uniform(call->random, 0.01, 1.5);
-    call->floats[1] = (double)(float)random_uniform(call->random, 0.01, 1.5);
-    if (call->row->id == TANDEM_OP_CLIP) {
-        call->floats[0] = -0.75;
-        call->floats[1] =
-            random_once_in(call->random, 4) ? (double)INFINITY : 1.25;
-    }
-}
-
-/* Returns a scalar for an input, which is converted like CAST. */
-static double scalar_value(struct call *call, uint32_t dtype)
-{
-    static const double integers[] = {-3, 2.75, -1e30, 1e30, (double)NAN};
-
-    if (dtype == TANDEM_BOOL)
-        return (double)random_below(call->random, 2);
-    if (dtype != TANDEM_F32)
-        return integers[random_below(call->random, COUNT_OF(integers))];
-    return (double)input_value(call->random, call->row);
-}
-
-static void input_make(struct call *call, const struct form *form, uint32_t i,
-                       uint32_t dtype)
-{
-    struct shape shape = {0};
-
-    if (form->scalars >> i & 1u) {
-        call_scalar(call, i, dtype, scalar_value(call, dtype));
-        return;
-    }
-    for (uint32_t axis = 0; axis < form->shape.rank; axis++)
-        if (form->kind != BROADCAST || axis >= form->narrow[i].drop)
-            shape.at[shape.rank++] =
-                form->kind == BROADCAST && (form->narrow[i].ones >> axis & 1u)
-                    ? 1
-                    : form->shape.at[axis];
-    operand_fill(call_operand(call, i, dtype, &shape, form->in[i]),
-                 call->random, call->row);
-}
 
 /*
  * Input i takes the i-th digit of the element's number as the index of its
@@ -335,38 +138,6 @@ static void specials_fill(struct call *call)
             operand_set(operand, e, bits_from_float(value));
         }
     }
-}
-
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct form *form, uint32_t dtype)
-{
-    struct call *call = call_begin(
-        suite, row, "%s%s%s", form->name, dtype == TANDEM_F32 ? "" : " ",
-        dtype == TANDEM_F32 ? "" : dtype_text(dtype));
-
-    if (call == NULL)
-        return;
-    attributes_fill(call);
-    for (uint32_t i = 0; i < row->inputs; i++)
-        input_make(call, form, i, input_dtype(row, i, dtype));
-    ties_make(call);
-    if (form->kind == SPECIALS)
-        specials_fill(call);
-    if (form->kind == IN_PLACE_FORM) {
-        struct operand *input = &call->operands[form->in_place];
-
-        /* The layout must be valid for an output. */
-        operand_finish(input);
-        operand_init(input, call->random,
-                     input_dtype(row, form->in_place, dtype), form->shape.rank,
-                     form->shape.at, form->out, true);
-        operand_fill(input, call->random, row);
-        call_in_place(call, 0, form->in_place);
-    } else {
-        call_operand(call, call->inputs, output_dtype(row, dtype), &form->shape,
-                     form->out);
-    }
-    call_end(suite, call);
 }
 
 /*
@@ -456,109 +227,34 @@ static void attribute_case_run(struct suite *suite, const struct op_row *row,
     call_end(suite, call);
 }
 
-static void random_form_run(struct suite *suite, const struct op_row *row,
-                            uint32_t number, uint32_t dtype,
-                            struct random *random)
+/* Each combination of special values. */
+static void specials_run(struct suite *suite, const struct op_row *row,
+                         uint32_t dtype)
 {
-    char name[40];
-    struct form form = {.name = name, .out = ANY};
-    int64_t room = 3000;
+    static const struct shape shape = S(1024);
+    struct call *call =
+        call_begin(suite, row, "specials %s", dtype_text(dtype));
 
-    snprintf(name, sizeof(name), "random %u", number);
-    form.shape.rank = (uint32_t)random_below(random, 7);
-    for (uint32_t i = 0; i < form.shape.rank; i++) {
-        form.shape.at[i] = random_between(random, 1, room < 40 ? room : 40);
-        room /= form.shape.at[i];
-    }
-    if (broadcasts(row))
-        form.kind = BROADCAST;
-    /* One input has the shape of the output. */
-    for (uint32_t i = 0; i < 3; i++) {
-        form.in[i] = ANY;
-        if (i == number % row->inputs)
-            continue;
-        form.narrow[i].drop =
-            (uint32_t)random_below(random, form.shape.rank + 1u);
-        form.narrow[i].ones =
-            (uint32_t)random_u64(random) & (uint32_t)random_u64(random);
-    }
-    form_run(suite, row, &form, dtype);
-}
-
-/*
- * Returns the number of smoke runs in which a form runs once. Operators with
- * more inputs run their forms more often, because there are fewer of these
- * operators.
- */
-static uint32_t form_smoke_period(const struct op_row *row, enum level level)
-{
-    static const uint32_t periods[][2] = {{8, 24}, {5, 12}, {1, 2}};
-
-    return periods[row->inputs - 1][level != ALWAYS];
-}
-
-static bool form_is_selected(const struct suite *suite,
-                             const struct op_row *row, uint32_t number,
-                             bool chosen)
-{
-    enum level level = forms[number].level;
-    uint64_t turn = suite->options->seed + row->id + number;
-
-    if (suite->options->full || level == CORE)
-        return true;
-    if (level == FULL || suite->options->filter != NULL)
-        return level != FULL;
-    /* Some compilers need half a minute for each kernel of these operators. */
-    if (suite->options->smoke &&
-        (row->id == TANDEM_OP_SIN || row->id == TANDEM_OP_COS ||
-         row->id == TANDEM_OP_TAN))
-        return false;
-    if (suite->options->smoke)
-        return turn % form_smoke_period(row, level) == 0;
-    return level == ALWAYS || chosen;
-}
-
-/* Runs cases of i32 and i64, unless the level is smoke. */
-static void integer_cases(struct suite *suite, const struct op_row *row,
-                          struct random *choice)
-{
-    static const uint32_t dtypes[] = {TANDEM_I32, TANDEM_I64};
-
-    for (uint32_t k = 0; k < COUNT_OF(dtypes) && !suite->options->smoke; k++) {
-        for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
-            bool chosen =
-                random_once_in(choice, 6) ||
-                (forms[i].kind == SCALARS && forms[i].level == ALWAYS);
-
-            if ((suite->options->full || forms[i].level == CORE || chosen) &&
-                form_is_selected(suite, row, i, chosen) &&
-                form_supports_operator(&forms[i], row))
-                form_run(suite, row, &forms[i], dtypes[k]);
-        }
-        for (uint32_t i = 0; i < (suite->options->full ? 20u : 1u); i++)
-            random_form_run(suite, row, i, dtypes[k], choice);
-    }
+    if (call == NULL)
+        return;
+    call->floats[0] = row->id == TANDEM_OP_CLIP ? -0.75 : 0.5;
+    call->floats[1] = 1.25;
+    for (uint32_t i = 0; i < row->inputs; i++)
+        operand_fill(
+            call_operand(call, i, input_dtype(row, i, dtype), &shape, DENSE),
+            call->random, row);
+    specials_fill(call);
+    call_operand(call, row->inputs, output_dtype(row, dtype), &shape, DENSE);
+    call_end(suite, call);
 }
 
 static void cases(struct suite *suite, const struct op_row *row)
 {
-    uint32_t randoms = suite->options->full ? 60 : 3;
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    if (suite->options->smoke)
-        randoms = row->inputs > 1 && random_once_in(&choice, 4);
-    for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
-        bool chosen = random_once_in(&choice, 3);
-
-        if (form_is_selected(suite, row, i, chosen) &&
-            form_supports_operator(&forms[i], row))
-            form_run(suite, row, &forms[i], TANDEM_F32);
+    specials_run(suite, row, TANDEM_F32);
+    if (supports_integers(row) && !suite->options->smoke) {
+        specials_run(suite, row, TANDEM_I32);
+        specials_run(suite, row, TANDEM_I64);
     }
-    for (uint32_t i = 0; i < randoms; i++)
-        random_form_run(suite, row, i, TANDEM_F32, &choice);
-    if (supports_integers(row))
-        integer_cases(suite, row, &choice);
     for (uint32_t i = 0; i < COUNT_OF(attribute_cases); i++)
         if (attribute_cases[i].op == row->id)
             attribute_case_run(suite, row, i);
@@ -608,7 +304,7 @@ static void draw_broadcast(struct call *call, const struct block *block)
     uint32_t full[4], scalars = 0, all = (1u << call->inputs) - 1u;
 
     shape_draw(&whole, random, 0, TANDEM_MAX_RANK);
-    if (call->inputs > 1 && random_once_in(random, 5))
+    if (call->inputs > 1 && random_once_in(random, 3))
         scalars = (uint32_t)random_below(random, all);
     axes_share(random, whole.rank, call->inputs, scalars, full);
     for (uint32_t i = 0; i < call->inputs; i++) {

@@ -9,58 +9,6 @@
 
 #include <math.h>
 
-static const struct gather_form {
-    uint32_t op;
-    enum level level;
-    struct shape shape;
-    int64_t attribute; /* axis or batch_dims */
-    struct shape indices;
-} forms[] = {
-    {TANDEM_OP_GATHER, ALWAYS, S(50, 64), 0, S(37)},
-    {TANDEM_OP_GATHER, ALWAYS, S(17, 9), 1, S(23)},
-    {TANDEM_OP_GATHER, ALWAYS, S(5, 11, 7), -2, S(3, 4)},
-    {TANDEM_OP_GATHER, SOME, S(29), 0, S0},
-    {TANDEM_OP_GATHER, SOME, S(29), -1, S(101)},
-    {TANDEM_OP_GATHER, SOME, S(8, 5), 0, S(0)},
-    {TANDEM_OP_GATHER, SOME, S(8, 0), 0, S(6)},
-    {TANDEM_OP_GATHER, SOME, S(1000, 3), 0, S(2049)},
-    {TANDEM_OP_GATHER, ALWAYS, S(40, 5), 0, S(70)},
-    {TANDEM_OP_GATHER, SOME, S(40, 2), 0, S(5001)},
-    {TANDEM_OP_GATHER, SOME, S(3, 9, 2050), 1, S(4)},
-    {TANDEM_OP_GATHER, SOME, S(3, 2, 6, 5), 2, S(2, 2)},
-    {TANDEM_OP_GATHER, SOME, S(1, 1), 1, S(1)},
-    {TANDEM_OP_GATHER, SOME, S(2, 3, 4), 0, S(2, 1, 3)},
-    {TANDEM_OP_GATHER, SOME, S(1797, 64), 0, S(512)},
-    {TANDEM_OP_GATHER, SOME, S(5), 0, S(9001)},
-    {TANDEM_OP_GATHER, SOME, S(0, 4), 0, S(3)},
-    {TANDEM_OP_GATHER_ELEMENTS, ALWAYS, S(50, 64), 0, S(37, 64)},
-    {TANDEM_OP_GATHER_ELEMENTS, ALWAYS, S(17, 9), 1, S(15, 23)},
-    {TANDEM_OP_GATHER_ELEMENTS, ALWAYS, S(5, 11, 7), -2, S(4, 30, 5)},
-    {TANDEM_OP_GATHER_ELEMENTS, SOME, S(29), 0, S(101)},
-    {TANDEM_OP_GATHER_ELEMENTS, SOME, S(7), -1, S(10001)},
-    {TANDEM_OP_GATHER_ELEMENTS, SOME, S(8, 5), 0, S(0, 5)},
-    {TANDEM_OP_GATHER_ELEMENTS, SOME, S(8, 5), 1, S(8, 0)},
-    {TANDEM_OP_GATHER_ELEMENTS, SOME, S(8, 0), 0, S(6, 0)},
-    {TANDEM_OP_GATHER_ELEMENTS, SOME, S(0, 5), 0, S(6, 5)},
-    {TANDEM_OP_GATHER_ELEMENTS, SOME, S(3, 4), 0, S(300, 1)},
-    {TANDEM_OP_GATHER_ELEMENTS, SOME, S(2, 3, 1, 2, 2, 3, 1, 2), 5,
-     S(2, 2, 1, 2, 1, 4, 1, 2)},
-    {TANDEM_OP_GATHER_ND, ALWAYS, S(50, 64), 0, S(37, 1)},
-    {TANDEM_OP_GATHER_ND, ALWAYS, S(17, 9), 0, S(23, 2)},
-    {TANDEM_OP_GATHER_ND, ALWAYS, S(5, 11, 7, 8), 1, S(5, 4, 2)},
-    {TANDEM_OP_GATHER_ND, SOME, S(6, 5, 4), 0, S(3)},
-    {TANDEM_OP_GATHER_ND, SOME, S(6, 5, 4), 0, S(1)},
-    {TANDEM_OP_GATHER_ND, SOME, S(3, 4, 5), 2, S(3, 4, 1)},
-    {TANDEM_OP_GATHER_ND, SOME, S(3, 4, 5, 2), 2, S(3, 4, 7, 1)},
-    {TANDEM_OP_GATHER_ND, SOME, S(4, 4, 4), 0, S(2001, 3)},
-    {TANDEM_OP_GATHER_ND, SOME, S(8, 5), 0, S(0, 2)},
-    {TANDEM_OP_GATHER_ND, SOME, S(8, 0), 0, S(6, 1)},
-    {TANDEM_OP_GATHER_ND, SOME, S(8, 0), 0, S(6, 2)},
-    {TANDEM_OP_GATHER_ND, SOME, S(0, 3), 1, S(0, 1)},
-    {TANDEM_OP_GATHER_ND, SOME, S(2, 3, 1, 2, 2, 3, 1, 2), 0, S(9, 8)},
-    {TANDEM_OP_GATHER_ND, SOME, S(2, 3, 4), 0, S(2, 1, 3, 1, 1, 2)},
-};
-
 /* Returns the shape of the output. */
 static struct shape gathered(uint32_t op, const struct shape *data,
                              int64_t attribute, const struct shape *indices)
@@ -140,58 +88,6 @@ static void reference(const struct call *call, const struct dense *in,
     }
 }
 
-/* ---- cases ---- */
-
-static void form_run(struct suite *suite, const struct op_row *row,
-                     uint32_t dtype, uint32_t index_dtype,
-                     const struct gather_form *form, bool strided)
-{
-    const enum operand_layout layout = strided ? ANY : DENSE;
-    const struct shape out =
-        gathered(form->op, &form->shape, form->attribute, &form->indices);
-    struct call *call =
-        call_begin(suite, row, "%s %s %s %d by %s %s%s", dtype_text(dtype),
-                   shape_text(form->shape.rank, form->shape.at),
-                   form->op == TANDEM_OP_GATHER_ND ? "batch_dims" : "axis",
-                   (int)form->attribute, dtype_text(index_dtype),
-                   shape_text(form->indices.rank, form->indices.at),
-                   strided ? ", strided" : "");
-
-    if (call == NULL)
-        return;
-    moved_require(call, dtype);
-    call->ints[0] = form->attribute;
-    operand_fill_bits(call_operand(call, 0, dtype, &form->shape, layout),
-                      call->random);
-    call_operand(call, 1, index_dtype, &form->indices, layout);
-    wild_indices_fill(call, 1, form->attribute);
-    call_operand(call, 2, dtype, &out, layout);
-    call_end(suite, call);
-}
-
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    static const uint32_t index_dtypes[] = {TANDEM_I32, TANDEM_I64};
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < MOVED_DTYPES; i++)
-        for (uint32_t j = 0; j < 2; j++)
-            for (uint32_t f = 0; f < COUNT_OF(forms); f++) {
-                const struct gather_form *form = &forms[f];
-
-                if (form->op != row->id)
-                    continue;
-                if (form_chosen(suite, &choice, form->level == ALWAYS && i == 0,
-                                8))
-                    form_run(suite, row, moved_dtypes[i], index_dtypes[j], form,
-                             false);
-                if (form_chosen(suite, &choice, false, 12))
-                    form_run(suite, row, moved_dtypes[i], index_dtypes[j], form,
-                             true);
-            }
-}
-
 /* ---- random calls ---- */
 
 /* Draws the indices of gather, whose rank is 0 to 3. */
@@ -205,13 +101,14 @@ static void slice_indices_draw(struct call *call, const struct shape *data,
     if (indices->rank > 3)
         indices->rank = 3;
     for (uint32_t i = 0; i < indices->rank; i++)
-        indices->at[i] = random_between(random, 0, i == 0 ? 9 : 3);
+        indices->at[i] = i == 0 ? index_count_draw(random, data)
+                                : random_between(random, 0, 3);
 }
 
 static void draw(struct call *call, const struct block *block)
 {
     struct random *random = call->random;
-    const uint32_t dtype = moved_dtype(block);
+    const uint32_t dtype = moved_dtype(call, block);
     struct shape data, indices = {0}, out;
 
     shape_draw(&data, random, 1,
@@ -238,7 +135,7 @@ static bool fill(struct call *call, uint32_t input, const struct spread *spread)
     if (input == 0)
         operand_fill_bits(&call->operands[0], call->random);
     else
-        indices_fill_axes(call, 1, call->ints[0]);
+        indices_fill(call, 1, call->ints[0]);
     return true;
 }
 
@@ -303,7 +200,6 @@ static void make_valid(struct mistaken_call *p)
 MISTAKE_TABLE(gather_mistakes, GATHER_MISTAKES)
 
 const struct suite_class suite_gather = {
-    .cases = cases,
     .reference = reference,
     .draw = draw,
     .fill = fill,

@@ -486,90 +486,6 @@ static void form_run(struct suite *suite, const struct op_row *row,
 
 /* ---- cases ---- */
 
-static void random_form_run(struct suite *suite, const struct op_row *row,
-                            struct random *random, uint32_t dtype,
-                            uint32_t c_dtype)
-{
-    static const uint32_t activations[] = {
-        TANDEM_OP_INVALID,    TANDEM_OP_INVALID, TANDEM_OP_RELU,
-        TANDEM_OP_LEAKY_RELU, TANDEM_OP_SIGMOID, TANDEM_OP_TANH,
-        TANDEM_OP_GELU,       TANDEM_OP_SWISH};
-    static const double betas[] = {0.0, 0.0, 1.0, -0.5};
-    struct form form = {0};
-
-    form.m = random_between(random, 1, 50);
-    form.n = random_between(random, 1, 50);
-    form.k = random_between(random, 1, 70);
-    form.batch = random_once_in(random, 3) ? random_between(random, 2, 4) : 1;
-    form.flags = (uint32_t)random_u64(random) & (TA | TB);
-    form.bias = (uint32_t)random_below(random, 3);
-    form.activation = activations[random_below(random, 8)];
-    form.activation_parameter = (double)random_below(random, 2);
-    form.alpha = random_once_in(random, 2) ? 1.0 : 0.5;
-    form.beta = betas[random_below(random, 4)];
-    for (uint32_t i = 0; i < 3; i++)
-        form.pad[i] =
-            random_once_in(random, 2) ? 0 : random_between(random, 1, 9);
-    form.lead = (uint32_t)random_below(random, 6);
-    form.repeat = (uint32_t)random_below(random, 4);
-    form.dtype = dtype;
-    form.c_dtype = c_dtype;
-    form_run(suite, row, &form);
-}
-
-/* A GEMM with one small dimension, for which there are separate kernels. */
-static void narrow_form_run(struct suite *suite, const struct op_row *row,
-                            struct random *random)
-{
-    static const int64_t narrow[] = {1, 1, 2, 3, 4, 5, 8, 10, 16, 17, 31, 32};
-    static const double betas[] = {0.0, 0.0, 1.0, -0.5};
-    struct form form = {0};
-    int64_t thin = narrow[random_below(random, 12)], wide;
-
-    /* Some are large enough to be divided among threads or along k. */
-    switch (random_below(random, 4)) {
-    case 0:
-        wide = random_between(random, 1, 20);
-        form.k = random_between(random, 1000, 9000);
-        break;
-    case 1:
-        wide = random_between(random, 700, 1500);
-        form.k = random_between(random, 200, 1200);
-        break;
-    default:
-        wide = random_between(random, 1, 300);
-        form.k = random_between(random, 1, 300);
-        break;
-    }
-    /* Sometimes a size that is a multiple of the vector width. */
-    if (random_once_in(random, 2)) {
-        wide = (wide + 3) / 4 * 4;
-        form.k = (form.k + 3) / 4 * 4;
-    }
-    form.flags = (uint32_t)random_u64(random) & (TA | TB);
-    form.m = random_once_in(random, 2) ? thin : wide;
-    form.n = form.m == thin ? wide : thin;
-    form.batch = random_once_in(random, 4) && wide * form.k < 50000
-                     ? random_between(random, 2, 5)
-                     : 1;
-    form.bias = (uint32_t)random_below(random, 3);
-    form.activation = random_once_in(random, 2)   ? TANDEM_OP_INVALID
-                      : random_once_in(random, 2) ? TANDEM_OP_RELU
-                                                  : TANDEM_OP_GELU;
-    form.alpha = random_once_in(random, 2) ? 1.0 : 0.5;
-    form.beta = betas[random_below(random, 4)];
-    for (uint32_t i = 0; i < 3; i++)
-        form.pad[i] = random_once_in(random, 2)
-                          ? 0
-                          : 4 * random_between(random, 0, 2) +
-                                (random_once_in(random, 2) ? 0 : 1);
-    form.lead =
-        random_once_in(random, 2) ? 0 : (uint32_t)random_below(random, 6);
-    form.repeat = (uint32_t)random_below(random, 4);
-    form.special = random_once_in(random, 12);
-    form_run(suite, row, &form);
-}
-
 static void forms_run(struct suite *suite, const struct op_row *row,
                       struct random *choice)
 {
@@ -628,8 +544,6 @@ static void forms_16_run(struct suite *suite, const struct op_row *row)
                  (chosen || sums || (always && form.level == ALWAYS && often))))
                 form_run(suite, row, &form);
         }
-        for (uint32_t j = 0; j < (full ? 30u : always); j++)
-            random_form_run(suite, row, &choice, dtype, c_dtype);
     }
 }
 
@@ -683,16 +597,11 @@ static void magnitudes_run(struct suite *suite, const struct op_row *row)
 
 static void cases(struct suite *suite, const struct op_row *row)
 {
-    bool full = suite->options->full, smoke = suite->options->smoke;
     struct random choice;
 
     random_seed(&choice, suite->options->seed, "gemm");
     forms_run(suite, row, &choice);
     long_sums_run(suite, row);
-    for (uint32_t i = 0; i < (full ? 200u : smoke ? 3u : 8u); i++)
-        random_form_run(suite, row, &choice, 0, 0);
-    for (uint32_t i = 0; i < (full ? 300u : smoke ? 8u : 24u); i++)
-        narrow_form_run(suite, row, &choice);
     forms_16_run(suite, row);
     relaxed_forms_run(suite, row);
     magnitudes_run(suite, row);

@@ -6,6 +6,24 @@
 
 #include <math.h>
 
+/* One dimension is small, for which there are separate kernels. */
+static void narrow_sizes_draw(struct tandem_gemm *gemm, struct random *random)
+{
+    static const int64_t narrow[] = {1, 1, 2, 3, 4, 5, 8, 10, 16, 17, 31, 32};
+    const bool is_large = random_once_in(random, 4);
+    int64_t wide = is_large ? random_between(random, 700, 1500)
+                            : random_between(random, 1, 300);
+
+    gemm->m = narrow[random_below(random, COUNT_OF(narrow))];
+    gemm->n = wide;
+    if (random_once_in(random, 2)) {
+        gemm->n = gemm->m;
+        gemm->m = wide;
+    }
+    gemm->k = is_large ? random_between(random, 200, 1200)
+                       : random_between(random, 1, 300);
+}
+
 /* Selects m, n and k: small, one of them 1, a large k, or 0. */
 static void sizes_draw(struct tandem_gemm *gemm, struct random *random)
 {
@@ -25,6 +43,8 @@ static void sizes_draw(struct tandem_gemm *gemm, struct random *random)
         *sizes[random_below(random, 3)] = 0;
     if (kind == 11)
         *sizes[random_below(random, 3)] = 1;
+    if (kind == 13)
+        narrow_sizes_draw(gemm, random);
     if (kind == 12 && random_once_in(random, 8))
         for (uint32_t i = 0; i < 3; i++)
             *sizes[i] = random_between(random, 100, 150);
@@ -151,6 +171,7 @@ void gemm_draw(struct call *call, const struct block *block)
     gemm_require(call, gemm->dtype, stored);
     sizes_draw(gemm, random);
     options_draw(gemm, random, block);
+    call->output_is_read = (float)gemm->beta != 0.0f;
     ta = (gemm->flags & TANDEM_GEMM_TRANSPOSE_A) != 0;
     tb = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
     matrix_draw(call, random, 0, gemm->dtype, ta ? gemm->k : gemm->m,

@@ -6,47 +6,6 @@
 
 #include <math.h>
 
-static const struct one_hot_form {
-    enum level level;
-    struct shape indices;
-    int64_t axis, depth;
-    enum operand_layout in, out;
-} one_hot_forms[] = {
-    {ALWAYS, S(37), -1, 10, DENSE, DENSE},
-    {ALWAYS, S(5, 7), 1, 33, DENSE, DENSE},
-    {ALWAYS, S(300), 0, 12, DENSE, DENSE},
-    {SOME, S0, 0, 5, DENSE, DENSE},
-    {SOME, S(4), -2, 1, DENSE, DENSE},
-    {SOME, S(3, 0), 2, 4, DENSE, DENSE},
-    {SOME, S(2), 1, 30001, DENSE, DENSE},
-    {SOME, S(2049), -1, 3, OFFSET, OFFSET},
-    {SOME, S(9, 11), 0, 6, REVERSED, PADDED},
-    {ALWAYS, S(6, 5, 4), 2, 7, ANY, ANY},
-    {SOME, S(2, 3, 1, 2, 2, 3, 2), -4, 3, ANY, ANY},
-};
-
-static const struct trilu_form {
-    enum level level;
-    struct shape shape;
-    int64_t diagonal;
-    enum operand_layout in, out;
-} trilu_forms[] = {
-    {ALWAYS, S(33, 33), 0, DENSE, DENSE},
-    {ALWAYS, S(3, 17, 40), -2, DENSE, DENSE},
-    {SOME, S(40, 17), 3, DENSE, DENSE},
-    {SOME, S(5, 6), 100, DENSE, DENSE},
-    {SOME, S(5, 6), -100, DENSE, DENSE},
-    {SOME, S(5, 6), INT64_MAX, DENSE, DENSE},
-    {SOME, S(5, 6), INT64_MIN, DENSE, DENSE},
-    {SOME, S(1, 9), 4, DENSE, DENSE},
-    {SOME, S(9, 1), -4, DENSE, DENSE},
-    {SOME, S(0, 4), 0, DENSE, DENSE},
-    {SOME, S(300, 301), 1, OFFSET, OFFSET},
-    {SOME, S(19, 21), 1, REVERSED, PADDED},
-    {ALWAYS, S(4, 7, 8), 1, ANY, ANY},
-    {SOME, S(2, 1, 2, 1, 2, 1, 5, 4), -1, ANY, ANY},
-};
-
 /* ---- references ---- */
 
 static void reference_one_hot(const struct call *call, const struct dense *in,
@@ -116,8 +75,6 @@ static void reference_trilu(const struct call *call, const struct dense *in,
     }
 }
 
-/* ---- cases ---- */
-
 static struct shape with_axis(const struct shape *shape, int64_t axis,
                               int64_t length)
 {
@@ -144,120 +101,12 @@ static void one_hot_indices_fill(struct call *call)
     }
 }
 
-static void one_hot_run(struct suite *suite, const struct op_row *row,
-                        uint32_t dtype, uint32_t index_dtype,
-                        const struct one_hot_form *form)
-{
-    static const struct shape two = S(2);
-    const struct shape out = with_axis(&form->indices, form->axis, form->depth);
-    struct call *call =
-        call_begin(suite, row, "%s by %s %s depth %d axis %d",
-                   dtype_text(dtype), dtype_text(index_dtype),
-                   shape_text(form->indices.rank, form->indices.at),
-                   (int)form->depth, (int)form->axis);
-
-    if (call == NULL)
-        return;
-    moved_require(call, dtype);
-    call->ints[0] = form->axis;
-    call->ints[1] = form->depth;
-    call_operand(call, 0, index_dtype, &form->indices, form->in);
-    one_hot_indices_fill(call);
-    operand_fill_bits(call_operand(call, 1, dtype, &two, form->in),
-                      call->random);
-    call_operand(call, 2, dtype, &out, form->out);
-    call_end(suite, call);
-}
-
-static void one_hot_cases(struct suite *suite, const struct op_row *row)
-{
-    static const uint32_t index_dtypes[] = {TANDEM_I64, TANDEM_I32};
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < 2 * MOVED_DTYPES; i++)
-        for (uint32_t f = 0; f < COUNT_OF(one_hot_forms); f++)
-            if (form_chosen(suite, &choice,
-                            one_hot_forms[f].level == ALWAYS && i < 1, 6))
-                one_hot_run(suite, row, moved_dtypes[i / 2],
-                            index_dtypes[i % 2], &one_hot_forms[f]);
-}
-
-static void range_run(struct suite *suite, const struct op_row *row,
-                      uint32_t dtype, int64_t n, enum operand_layout layout)
-{
-    const struct shape shape = S(n);
-    struct call *call = call_begin(suite, row, "%s %d, layout %d",
-                                   dtype_text(dtype), (int)n, (int)layout);
-
-    if (call == NULL)
-        return;
-    moved_require(call, dtype);
-    call->ints[0] = random_between(call->random, -1000, 1000);
-    call->ints[1] = random_between(call->random, -3, 3);
-    if (random_once_in(call->random, 3))
-        call->ints[1] = (int64_t)random_u64(call->random);
-    call->floats[0] = random_uniform(call->random, -100, 100);
-    call->floats[1] = random_uniform(call->random, -2, 2);
-    call_operand(call, 0, dtype, &shape, layout);
-    call_end(suite, call);
-}
-
-static void range_cases(struct suite *suite, const struct op_row *row)
-{
-    static const uint32_t range_dtypes[] = {TANDEM_F32, TANDEM_I64, TANDEM_I32};
-
-    for (uint32_t i = 0; i < COUNT_OF(range_dtypes); i++) {
-        range_run(suite, row, range_dtypes[i], 0, DENSE);
-        range_run(suite, row, range_dtypes[i], 1, OFFSET);
-        range_run(suite, row, range_dtypes[i], 1021, STEP);
-        range_run(suite, row, range_dtypes[i], 70001, NEGATIVE);
-    }
-}
-
-static void trilu_run(struct suite *suite, const struct op_row *row,
-                      uint32_t dtype, const struct trilu_form *form, bool upper,
-                      bool in_place)
-{
-    struct call *call = call_begin(
-        suite, row, "%s %s %s %lld%s", dtype_text(dtype),
-        shape_text(form->shape.rank, form->shape.at), upper ? "upper" : "lower",
-        (long long)form->diagonal, in_place ? ", in place" : "");
-
-    if (call == NULL)
-        return;
-    moved_require(call, dtype);
-    call->ints[0] = upper;
-    call->ints[1] = form->diagonal;
-    operand_fill_bits(call_operand(call, 0, dtype, &form->shape,
-                                   in_place ? PADDED : form->in),
-                      call->random);
-    if (in_place)
-        call_in_place(call, 0, 0);
-    else
-        call_operand(call, 1, dtype, &form->shape, form->out);
-    call_end(suite, call);
-}
-
-static void trilu_cases(struct suite *suite, const struct op_row *row)
-{
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < 4 * MOVED_DTYPES; i++)
-        for (uint32_t f = 0; f < COUNT_OF(trilu_forms); f++)
-            if (form_chosen(suite, &choice,
-                            trilu_forms[f].level == ALWAYS && i < 4, 6))
-                trilu_run(suite, row, moved_dtypes[i / 4], &trilu_forms[f],
-                          (i & 1) != 0, (i & 2) != 0);
-}
-
 /* ---- random calls ---- */
 
 static void draw_one_hot(struct call *call, const struct block *block)
 {
     static const struct shape two = S(2);
-    const uint32_t dtype = moved_dtype(block);
+    const uint32_t dtype = moved_dtype(call, block);
     struct shape indices, out;
 
     shape_draw(&indices, call->random, 0, TANDEM_MAX_RANK - 1);
@@ -304,12 +153,14 @@ static void draw_range(struct call *call, const struct block *block)
 
 static void draw_trilu(struct call *call, const struct block *block)
 {
-    const uint32_t dtype = moved_dtype(block);
+    const uint32_t dtype = moved_dtype(call, block);
     struct shape shape;
 
     shape_draw(&shape, call->random, 2, TANDEM_MAX_RANK);
     call->ints[0] = random_between(call->random, 0, 1);
     call->ints[1] = random_between(call->random, -6, 6);
+    if (random_once_in(call->random, 6))
+        call->ints[1] = random_once_in(call->random, 2) ? INT64_MIN : INT64_MAX;
     operand_draw(call, 0, dtype, &shape);
     operand_draw(call, 1, dtype, &shape);
 }
@@ -367,7 +218,6 @@ MISTAKE_TABLE(trilu_mistakes, TRILU_MISTAKES)
 /* ---- the classes ---- */
 
 const struct suite_class suite_one_hot = {
-    .cases = one_hot_cases,
     .reference = reference_one_hot,
     .draw = draw_one_hot,
     .fill = fill_one_hot,
@@ -378,7 +228,6 @@ const struct suite_class suite_one_hot = {
 
 const struct suite_class suite_range = {
     .rules = FREE_OUTPUT_SHAPE,
-    .cases = range_cases,
     .reference = reference_range,
     .draw = draw_range,
     .make_valid = make_valid_range,
@@ -387,7 +236,6 @@ const struct suite_class suite_range = {
 
 const struct suite_class suite_trilu = {
     .rules = IN_PLACE,
-    .cases = trilu_cases,
     .reference = reference_trilu,
     .draw = draw_trilu,
     .fill = moved_fill,

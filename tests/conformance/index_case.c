@@ -33,36 +33,24 @@ static int64_t indexed_length(const struct call *call, uint32_t place,
     return data->shape[axis_from_start(axis, data->rank)];
 }
 
-void wild_indices_fill(struct call *call, uint32_t place, int64_t axis)
+void indices_fill(struct call *call, uint32_t place, int64_t axis)
 {
     struct operand *operand = &call->operands[place];
     struct random *random = call->random;
+    const bool wild = random_once_in(random, 3);
 
     for (int64_t i = 0; i < operand->elements; i++) {
         int64_t length = indexed_length(call, place, axis, i);
         int64_t index =
             length > 0 ? random_between(random, -length, length - 1) : 0;
 
-        if (random_once_in(random, 10))
+        if (wild && random_once_in(random, 10))
             index = random_once_in(random, 2) ? length : -length - 1;
-        if (random_once_in(random, 40))
+        if (wild && random_once_in(random, 40))
             index = (int32_t)random_u64(random);
-        if (random_once_in(random, 80) && operand->desc.dtype == TANDEM_I64)
+        if (wild && random_once_in(random, 80) &&
+            operand->desc.dtype == TANDEM_I64)
             index = (int64_t)random_u64(random);
-        operand_set(operand, i, bits_from_integer(operand->desc.dtype, index));
-    }
-}
-
-void indices_fill_axes(struct call *call, uint32_t place, int64_t axis)
-{
-    struct operand *operand = &call->operands[place];
-    struct random *random = call->random;
-    bool outside = random_once_in(random, 3);
-
-    for (int64_t i = 0; i < operand->elements; i++) {
-        int64_t length = indexed_length(call, place, axis, i);
-        int64_t index = index_draw(random, length, true, outside);
-
         operand_set(operand, i, bits_from_integer(operand->desc.dtype, index));
     }
 }
@@ -72,6 +60,14 @@ void shape_limit(struct shape *shape, int64_t length)
     for (uint32_t i = 0; i < shape->rank; i++)
         if (shape->at[i] > length)
             shape->at[i] = length;
+}
+
+int64_t index_count_draw(struct random *random, const struct shape *data)
+{
+    const int64_t most = 10000 / (shape_count(data->rank, data->at) + 1);
+
+    return random_between(random, 0,
+                          most > 9 && random_once_in(random, 3) ? most : 9);
 }
 
 struct shape element_indices_draw(struct random *random,
@@ -84,7 +80,7 @@ struct shape element_indices_draw(struct random *random,
             out.at[i] = random_between(random, 0, data->at[i]);
     if (random_once_in(random, 2))
         out.at[axis_from_start(axis, data->rank)] =
-            random_between(random, 0, 12);
+            index_count_draw(random, data);
     return out;
 }
 
@@ -102,7 +98,8 @@ struct shape vector_indices_draw(struct random *random,
         if (out.rank + data->rank - batch - (uint32_t)components <
                 TANDEM_MAX_RANK &&
             out.rank + 1 < TANDEM_MAX_RANK)
-            out.at[out.rank++] = random_between(random, 0, i == 0 ? 9 : 3);
+            out.at[out.rank++] = i == 0 ? index_count_draw(random, data)
+                                        : random_between(random, 0, 3);
     out.at[out.rank++] = components;
     return out;
 }

@@ -17,13 +17,13 @@
 int64_t element_find(const struct dense *data, const int64_t *position);
 
 /*
- * Fills the operand with indices in range, counted from either end; some are
- * just or far out of range.
+ * Fills the operand with indices in range, counted from either end. In one call
+ * of three, some are just or far out of range.
  */
-void wild_indices_fill(struct call *call, uint32_t place, int64_t axis);
-/* Fills the operand of a random call; in most calls, all are in range. */
-void indices_fill_axes(struct call *call, uint32_t place, int64_t axis);
+void indices_fill(struct call *call, uint32_t place, int64_t axis);
 
+/* Draws a number of indices. It may be large if data is small. */
+int64_t index_count_draw(struct random *random, const struct shape *data);
 /* Shortens all axes to at most this length. */
 void shape_limit(struct shape *shape, int64_t length);
 /* Draws the shape of indices of data's rank, for an axis. */

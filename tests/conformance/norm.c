@@ -10,35 +10,6 @@
 
 #include <math.h>
 
-static const struct row_form forms[] = {
-    {"[1]", ALWAYS, S(1), DENSE, DENSE, DENSE, 1, 0},
-    {"[7]", SOME, S(7), DENSE, DENSE, DENSE, 2, 0},
-    {"[1021]", ALWAYS, S(1021), DENSE, DENSE, DENSE, 3, 0},
-    {"[40004]", SOME, S(40004), DENSE, DENSE, DENSE, 3, 1},
-    {"[33333]", ALWAYS, S(33333), DENSE, DENSE, DENSE, 3, 1},
-    {"[128,10]", ALWAYS, S(128, 10), DENSE, DENSE, DENSE, 4, 0},
-    {"[64,768]", ALWAYS, S(64, 768), DENSE, DENSE, DENSE, 1, 0},
-    {"[6,1001]", SOME, S(6, 1001), DENSE, DENSE, DENSE, 3, 0},
-    {"[3001,3]", SOME, S(3001, 3), DENSE, DENSE, DENSE, 2, 0},
-    {"[5,1]", SOME, S(5, 1), DENSE, DENSE, DENSE, 2, 0},
-    {"[1,5]", SOME, S(1, 5), DENSE, DENSE, DENSE, 2, 0},
-    {"far [11,132]", ALWAYS, S(11, 132), DENSE, DENSE, DENSE, 1, 1000},
-    {"one value [4,65]", ALWAYS, S(4, 65), REPEATED, DENSE, DENSE, 1, 3},
-    {"specials [64,7]", ALWAYS, S(64, 7), DENSE, DENSE, DENSE, 0, 0},
-    {"specials [3,400]", SOME, S(3, 400), DENSE, DENSE, DENSE, 0, 0},
-    {"[4,9,13]", ALWAYS, S(4, 9, 13), DENSE, DENSE, DENSE, 3, 0},
-    {"[3,4,5,8]", SOME, S(3, 4, 5, 8), DENSE, DENSE, DENSE, 3, 0},
-    {"offset [7,32]", SOME, S(7, 32), OFFSET, OFFSET, OFFSET, 3, 0},
-    {"padded [9,23]", SOME, S(9, 23), PADDED, DENSE, PADDED, 3, 0},
-    {"transposed [19,21]", ALWAYS, S(19, 21), REVERSED, DENSE, DENSE, 3, 0},
-    {"any [5,6,7]", ALWAYS, S(5, 6, 7), ANY, ANY, ANY, 3, 0},
-    {"any [2,3,4,2,3]", ALWAYS, S(2, 3, 4, 2, 3), ANY, ANY, ANY, 3, 0},
-    {"empty [0,4]", ALWAYS, S(0, 4), DENSE, DENSE, DENSE, 1, 0},
-    {"empty [4,0]", ALWAYS, S(4, 0), DENSE, DENSE, DENSE, 1, 0},
-    {"long [3,300008]", FULL, S(3, 300008), DENSE, DENSE, DENSE, 3, 0},
-    {"many [100003,7]", FULL, S(100003, 7), DENSE, DENSE, DENSE, 3, 0},
-};
-
 /* ---- reference ---- */
 
 struct moments moments_of(const struct dense *in, int64_t begin, int64_t count,
@@ -149,18 +120,6 @@ static void reference(const struct call *call, const struct dense *in,
 }
 
 /* ---- cases ---- */
-
-/* All squares are in the range of f32. */
-static void values_fill(struct operand *operand, struct random *random,
-                        double scale, double shift)
-{
-    static const float specials[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f};
-
-    operand_fill_normal(operand, random, scale != 0.0 ? scale : 1.0, shift);
-    for (int64_t i = 0; scale == 0.0 && i < operand->elements; i++)
-        if (random_once_in(random, 24))
-            element_set(operand, i, (double)specials[random_u64(random) % 5]);
-}
 
 /*
  * Rows of zeros, of one value, of size, of size and -size, of size and one NaN,
@@ -274,7 +233,6 @@ static void cases(struct suite *suite, const struct op_row *row)
     static const struct single_special special = {
         .keeps_shape = true, .trailing_axes = true, .out_dtype = TANDEM_F32};
 
-    row_forms_run(suite, row, forms, COUNT_OF(forms), values_fill);
     epsilons_run(suite, row);
     single_specials_run(suite, row, &special);
     magnitudes_run(suite, row);

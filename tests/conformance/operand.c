@@ -124,6 +124,12 @@ static void arrange(struct layout_parameters *a, struct random *random,
     case PERMUTED:
         random_shuffle(random, rank, a->order);
         break;
+    case CHANNELS_LAST:
+        for (uint32_t i = 1; i + 1 < rank; i++)
+            a->order[i] = rank - i;
+        if (rank > 1)
+            a->order[0] = 1;
+        break;
     case NEGATIVE:
         a->negative = axes_some(random, rank);
         break;

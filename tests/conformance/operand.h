@@ -20,9 +20,10 @@ enum operand_layout {
     STEP,     /* Every second or third element. */
     REVERSED, /* The first axis is the innermost, like a transposed view. */
     PERMUTED, /* The axes are in any order in memory. */
-    NEGATIVE, /* Some strides are negative. */
-    REPEATED, /* Some strides are 0; inputs only. */
-    ANY,      /* Any combination; no stride of 0 for outputs. */
+    CHANNELS_LAST, /* Axis 1 is the innermost, as in the order NHWC. */
+    NEGATIVE,      /* Some strides are negative. */
+    REPEATED,      /* Some strides are 0; inputs only. */
+    ANY,           /* Any combination; no stride of 0 for outputs. */
     LAYOUT_COUNT
 };
 

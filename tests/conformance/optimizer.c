@@ -1,41 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Optimizers: one step over shapes, strides and attributes, in place and out
- * of place, several steps in sequence on the device's own state, and gradients
- * and attributes that leave the range of f32.
+ * Optimizers: one drawn step, several steps in sequence on the device's own
+ * state, and gradients and attributes that leave the range of f32.
  */
 #include "element_value.h"
 #include "suite_class.h"
 
 #include <float.h>
 #include <math.h>
-
-/* Which outputs share the memory of the corresponding inputs. */
-enum placement { APART, ALL_IN_PLACE, WEIGHT_IN_PLACE };
-
-struct form {
-    const char *name;
-    enum level level;
-    struct shape shape;
-    enum operand_layout layout;
-    enum placement placement;
-};
-
-static const struct form forms[] = {
-    {"rank 0", SOME, S0, DENSE, APART},
-    {"[0]", SOME, S(0), DENSE, ALL_IN_PLACE},
-    {"[1]", SOME, S(1), DENSE, ALL_IN_PLACE},
-    {"[1021]", ALWAYS, S(1021), DENSE, APART},
-    {"[1021] in place", ALWAYS, S(1021), DENSE, ALL_IN_PLACE},
-    {"[513] weight in place", SOME, S(513), DENSE, WEIGHT_IN_PLACE},
-    {"[64,256] in place", ALWAYS, S(64, 256), DENSE, ALL_IN_PLACE},
-    {"[70001] in place", SOME, S(70001), DENSE, ALL_IN_PLACE},
-    {"offset [519] in place", ALWAYS, S(519), OFFSET, ALL_IN_PLACE},
-    {"offset [333]", SOME, S(333), OFFSET, APART},
-    {"strided [9,17]", ALWAYS, S(9, 17), ANY, APART},
-    {"strided [9,17] in place", SOME, S(9, 17), ANY, ALL_IN_PLACE},
-    {"transposed [31,33]", SOME, S(31, 33), REVERSED, ALL_IN_PLACE},
-};
 
 /* Magnitudes of a gradient and a state of adam. */
 static const struct extreme {
@@ -248,17 +220,11 @@ static void attributes_fill(struct call *call, uint32_t variant)
         adam_attributes(call, variant);
 }
 
-/* Makes the outputs that the placement selects exactly their inputs. */
-static void outputs_make(struct call *call, const struct shape *shape,
-                         enum operand_layout layout, enum placement placement)
+/* Makes the outputs exactly their inputs. */
+static void outputs_make(struct call *call)
 {
-    for (uint32_t k = 0; k < call->outputs; k++) {
-        if (placement == ALL_IN_PLACE ||
-            (placement == WEIGHT_IN_PLACE && k == 0))
-            call_in_place(call, k, updated_input(k));
-        else
-            call_operand(call, call->inputs + k, TANDEM_F32, shape, layout);
-    }
+    for (uint32_t k = 0; k < call->outputs; k++)
+        call_in_place(call, k, updated_input(k));
 }
 
 /* The layout is valid for an output: no two elements share an address. */
@@ -286,20 +252,6 @@ static void inputs_make(struct call *call, const struct shape *shape,
             element_set(operand, e, x * x);
         }
     }
-}
-
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct form *form, uint32_t variant)
-{
-    struct call *call =
-        call_begin(suite, row, "%s, variant %u", form->name, variant);
-
-    if (call == NULL)
-        return;
-    attributes_fill(call, variant);
-    inputs_make(call, &form->shape, form->layout);
-    outputs_make(call, &form->shape, form->layout, form->placement);
-    call_end(suite, call);
 }
 
 /*
@@ -339,7 +291,7 @@ static void steps_run(struct suite *suite, const struct op_row *row)
         for (uint32_t k = 1; k < row->outputs; k++)
             operand_set(&call->operands[updated_input(k)], e,
                         0); /* The initial state. */
-    outputs_make(call, &shape, DENSE, ALL_IN_PLACE);
+    outputs_make(call);
     for (int64_t step = 1; step <= 6 && !suite->case_failed; step++) {
         if (row->id == TANDEM_OP_ADAM)
             call->ints[0] = step;
@@ -400,7 +352,7 @@ static void extreme_run(struct suite *suite, const struct op_row *row,
     for (uint32_t i = 0; i < call->inputs; i++)
         input_make(call, i, &shape, layout);
     extreme_fill(call, extreme);
-    outputs_make(call, &shape, layout, ALL_IN_PLACE);
+    outputs_make(call);
     call_end(suite, call);
 }
 
@@ -421,25 +373,15 @@ static void factor_run(struct suite *suite, const struct op_row *row,
         for (int64_t e = 0; e < shape.at[0]; e++)
             operand_set(&call->operands[i], e, 0);
     }
-    outputs_make(call, &shape, DENSE, APART);
+    for (uint32_t k = 0; k < call->outputs; k++)
+        call_operand(call, call->inputs + k, TANDEM_F32, &shape, DENSE);
     call_end(suite, call);
 }
 
 static void cases(struct suite *suite, const struct op_row *row)
 {
-    bool full = suite->options->full || suite->options->filter != NULL;
     bool adam = row->id == TANDEM_OP_ADAM;
-    struct random choice;
 
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < COUNT_OF(forms); i++)
-        for (uint32_t variant = 0; variant < 16; variant++) {
-            bool first = variant == i % 16;
-
-            if (full || (forms[i].level == ALWAYS && first) ||
-                random_once_in(&choice, 12))
-                form_run(suite, row, &forms[i], variant);
-        }
     steps_run(suite, row);
     for (uint32_t i = 0; adam && i < COUNT_OF(extremes); i++) {
         extreme_run(suite, row, &extremes[i], DENSE);

@@ -11,56 +11,6 @@
 
 #define SPATIAL 3
 
-static const struct pool_form {
-    enum level level;
-    struct shape shape;
-    int64_t kernel[SPATIAL], strides[SPATIAL], dilations[SPATIAL];
-    int64_t begins[SPATIAL], ends[SPATIAL];
-    enum operand_layout in, out;
-} forms[] = {
-    {ALWAYS, S(2, 3, 13, 17), {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, DENSE,
-     DENSE},
-    {ALWAYS, S(1, 4, 8, 12), {2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, DENSE,
-     DENSE},
-    {ALWAYS, S(2, 2, 9, 14), {3, 2}, {1, 3}, {2, 4}, {4, 2}, {1, 3}, DENSE,
-     DENSE},
-    {SOME, S(3, 5, 40), {5}, {3}, {1}, {2}, {0}, DENSE, DENSE},
-    {SOME, S(1, 1, 2000), {7}, {1}, {3}, {10}, {18}, DENSE, DENSE},
-    {ALWAYS, S(2, 2, 5, 6, 7), {2, 3, 2}, {1, 2, 2}, {2, 1, 1}, {1, 0, 1},
-     {0, 2, 1}, DENSE, DENSE},
-    {SOME, S(1, 2, 6, 6), {6, 6}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, DENSE, DENSE},
-    {SOME, S(2, 3, 7, 7), {1, 1}, {4, 5}, {1, 1}, {0, 0}, {0, 0}, DENSE, DENSE},
-    {SOME, S(1, 1, 1, 1), {2, 2}, {1, 1}, {3, 3}, {3, 3}, {3, 2}, DENSE, DENSE},
-    {SOME, S(0, 3, 5, 5), {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, DENSE, DENSE},
-    {SOME, S(1, 2, 56, 56), {56, 56}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, DENSE,
-     DENSE},
-    {SOME, S(1, 2, 90, 80), {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, DENSE,
-     DENSE},
-    {SOME, S(1, 1, 5000), {3}, {1}, {1}, {1}, {1}, DENSE, DENSE},
-    {SOME, S(2, 3, 11, 12), {3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, PADDED,
-     PADDED},
-    {ALWAYS, S(2, 5, 9, 10), {3, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 0}, PERMUTED,
-     PERMUTED},
-    {SOME, S(2, 5, 9, 10), {3, 3}, {2, 1}, {1, 1}, {1, 1}, {1, 0}, ANY, ANY},
-    {SOME, S(2, 3, 4, 6), {3, 3}, {1, 2}, {1, 1}, {1, 0}, {0, 2}, NEGATIVE,
-     NEGATIVE},
-    {SOME, S(1, 3, 5, 12), {2, 2}, {1, 1}, {1, 1}, {0, 1}, {1, 0}, ANY, ANY},
-    {SOME, S(2, 3, 9, 5), {2, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, NEGATIVE,
-     REVERSED},
-    {SOME, S(2, 3, 9, 5), {2, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, REPEATED,
-     DENSE},
-    /* Windows longer than the axis, and windows in the padding. */
-    {ALWAYS, S(1, 3, 4), {3}, {1}, {2}, {0}, {0}, DENSE, DENSE},
-    {ALWAYS, S(2, 3, 2, 5), {3, 3}, {2, 2}, {1, 1}, {0, 0}, {0, 0}, DENSE,
-     DENSE},
-    {ALWAYS, S(2, 3, 5, 6), {2, 2}, {1, 1}, {1, 1}, {3, 0}, {2, 4}, DENSE,
-     DENSE},
-    {ALWAYS, S(1, 2, 2, 5, 6), {1, 3, 3}, {1, 1, 2}, {1, 1, 1}, {1, 1, 2},
-     {2, 0, 1}, DENSE, DENSE},
-    {SOME, S(2, 3, 4, 5), {1, 1}, {2, 1}, {1, 1}, {1, 2}, {1, 0}, DENSE, DENSE},
-    {SOME, S(1, 2, 3, 4), {3, 2}, {2, 3}, {2, 1}, {7, 0}, {5, 9}, ANY, ANY},
-};
-
 /* ---- reference ---- */
 
 static bool is_average(const struct call *call)
@@ -124,8 +74,8 @@ static struct result window_visit(const struct call *call,
                                k[i] * attribute_of(call, DILATIONS, i);
 
             inside = inside && position >= 0 && position < in->shape[2 + i];
-            counted = counted && position < in->shape[2 + i] +
-                                                attribute_of(call, ENDS, i);
+            counted = counted &&
+                      position < in->shape[2 + i] + attribute_of(call, ENDS, i);
             from = from * in->shape[2 + i] + position;
         }
         if (inside)
@@ -153,8 +103,8 @@ static void reference(const struct call *call, const struct dense *in,
         struct result result = window_visit(call, in, plane, &index[2]);
         double n = (double)result.counted;
 
-        out[0].real[i] = is_average(call) ? (double)result.sum / n
-                                          : result.best;
+        out[0].real[i] =
+            is_average(call) ? (double)result.sum / n : result.best;
         if (is_average(call))
             out[0].tolerance[i] =
                 (call->row->tolerance + reference_log2(result.elements)) *
@@ -165,16 +115,14 @@ static void reference(const struct call *call, const struct dense *in,
     }
 }
 
-/* ---- cases ---- */
-
 /* Returns the number of windows along an axis. */
 static int64_t windows_of(const struct call *call, uint32_t i, int64_t n)
 {
     const int64_t begin = attribute_of(call, BEGINS, i);
     const int64_t stride = attribute_of(call, STRIDES, i);
-    const int64_t span = (attribute_of(call, KERNEL, i) - 1) *
-                             attribute_of(call, DILATIONS, i) +
-                         1;
+    const int64_t span =
+        (attribute_of(call, KERNEL, i) - 1) * attribute_of(call, DILATIONS, i) +
+        1;
     const int64_t padded = n + begin + attribute_of(call, ENDS, i);
     int64_t count = 0;
 
@@ -186,105 +134,48 @@ static int64_t windows_of(const struct call *call, uint32_t i, int64_t n)
     return count;
 }
 
-/* Sets the attributes. Returns the shape of the outputs. */
-static struct shape attributes_set(struct call *call, const struct shape *shape,
-                                   const struct pool_form *form)
-{
-    const uint32_t spatial = shape->rank - 2;
-    const int64_t *const lists[LISTS] = {form->kernel, form->strides,
-                                         form->dilations, form->begins,
-                                         form->ends};
-    struct shape out = *shape;
-
-    call->operands[0].desc.rank = shape->rank;
-    call->int_count = call->row->ints + LISTS * spatial;
-    for (uint32_t list = 0; list < LISTS; list++)
-        for (uint32_t i = 0; i < spatial; i++)
-            *attribute(call, (enum list)list, i) = lists[list][i];
-    for (uint32_t i = 0; i < spatial; i++)
-        out.at[2 + i] = windows_of(call, i, shape->at[2 + i]);
-    return out;
-}
-
-static void run(struct suite *suite, const struct op_row *row,
-                const struct pool_form *form, uint32_t variant)
-{
-    struct shape out;
-    struct call *call = call_begin(
-        suite, row, "%s form %d%s%s%s%s",
-        shape_text(form->shape.rank, form->shape.at), (int)(form - forms),
-        variant & 1 ? ", ceil_mode" : "",
-        variant & 2 ? ", count_include_pad" : "",
-        variant & 4 ? ", specials" : "", variant & 8 ? ", huge" : "");
-
-    if (call == NULL)
-        return;
-    call->ints[0] = variant & 1;
-    if (row->ints > 1)
-        call->ints[1] = variant >> 1 & 1;
-    out = attributes_set(call, &form->shape, form);
-    call_operand(call, 0, TANDEM_F32, &form->shape, form->in);
-    if (variant & 4)
-        operand_fill_special(&call->operands[0], call->random, 10);
-    else if (variant & 8)
-        operand_fill_magnitude(&call->operands[0], call->random, &magnitudes[8],
-                               false);
-    else
-        operand_fill_normal(&call->operands[0], call->random, 1, 0);
-    call_operand(call, 1, TANDEM_F32, &out, form->out);
-    if (call->outputs > 1)
-        call_operand(call, 2, TANDEM_I64, &out, form->out);
-    call_end(suite, call);
-}
-
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t f = 0; f < COUNT_OF(forms); f++)
-        for (uint32_t variant = 0; variant < 12; variant++) {
-            /* Only averages count padding, and only their sums overflow. */
-            if ((variant & 10) != 0 && row->ints < 2)
-                continue;
-            if (form_chosen(suite, &choice,
-                            forms[f].level == ALWAYS && variant % 5 == 0, 3))
-                run(suite, row, &forms[f], variant);
-        }
-}
-
 /* ---- random calls ---- */
+
+/* Draws the window along an axis. Few windows lie in the padding alone. */
+static void window_draw(struct call *call, uint32_t i)
+{
+    struct random *random = call->random;
+    const int64_t kernel =
+        random_between(random, 1, random_once_in(random, 12) ? 56 : 4);
+    const int64_t dilation = random_between(random, 1, 3);
+    const int64_t span = (kernel - 1) * dilation + 1;
+    const int64_t most = random_once_in(random, 4) ? span + 4 : span - 1;
+
+    *attribute(call, KERNEL, i) = kernel;
+    *attribute(call, STRIDES, i) = random_between(random, 1, 4);
+    *attribute(call, DILATIONS, i) = dilation;
+    *attribute(call, BEGINS, i) = random_between(random, 0, most);
+    *attribute(call, ENDS, i) = random_between(random, 0, most);
+}
 
 static void draw(struct call *call, const struct block *block)
 {
     struct random *random = call->random;
-    struct pool_form form = {0};
     struct shape shape, out;
 
     (void)block;
     shape_draw(&shape, random, 3, 5);
     for (uint32_t i = 0; i < shape.rank; i++) {
-        const int64_t most = i < 2 ? 6 : 60;
+        const int64_t most = i < 2 ? 6 : shape.rank == 3 ? 5000 : 90;
 
         shape.at[i] = shape.at[i] > most ? most : shape.at[i];
     }
+    call->operands[0].desc.rank = shape.rank;
+    call->int_count = call->row->ints + LISTS * (shape.rank - 2);
+    for (uint32_t i = 0; i < call->row->ints; i++)
+        call->ints[i] = random_between(random, 0, 1);
+    out = shape;
     for (uint32_t i = 0; i + 2 < shape.rank; i++) {
-        int64_t span, most;
-
-        form.kernel[i] = random_between(random, 1, 4);
-        form.strides[i] = random_between(random, 1, 3);
-        form.dilations[i] = random_between(random, 1, 2);
-        span = (form.kernel[i] - 1) * form.dilations[i] + 1;
-        most = random_once_in(random, 4) ? span + 4 : span - 1;
-        form.begins[i] = random_between(random, 0, most);
-        form.ends[i] = random_between(random, 0, most);
+        window_draw(call, i);
+        out.at[2 + i] = windows_of(call, i, shape.at[2 + i]);
     }
-    call->ints[0] = random_between(random, 0, 1);
-    if (call->row->ints > 1)
-        call->ints[1] = random_between(random, 0, 1);
-    out = attributes_set(call, &shape, &form);
-    operand_draw(call, 0, TANDEM_F32, &shape);
-    operand_draw(call, 1, TANDEM_F32, &out);
+    images_draw(call, 0, &shape);
+    images_draw(call, 1, &out);
     if (call->outputs > 1)
         operand_draw(call, 2, TANDEM_I64, &out);
 }
@@ -341,11 +232,10 @@ static void make_valid(struct mistaken_call *p)
 MISTAKE_TABLE(pool_mistakes, POOL_MISTAKES)
 
 const struct suite_class suite_pool = {
-    .cases = cases,
     .reference = reference,
     .draw = draw,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 2,
+    .weight = 3,
     .make_valid = make_valid,
     CLASS_MISTAKES(pool_mistakes),
 };

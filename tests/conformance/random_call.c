@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random calls of all operators, valid and invalid; see draw.h. The same seed,
- * number and block size give the same call on every machine.
+ * Drawn cases, and random calls of all operators, valid and invalid; see
+ * draw.h. The same seed, number and block size give the same call on every
+ * machine.
  */
 #include "draw.h"
 
 #include "suite_class.h"
 
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+
+/* The numbers of drawn cases of an operator with weight 1. */
+#define DRAWN_CASES_SMOKE 4u
+#define DRAWN_CASES 20u
+#define DRAWN_CASES_FULL 100u
+#define MAX_DRAWN_WEIGHT 4u
+/* Cases with the same block. */
+#define DRAWN_BLOCK 4u
 
 static uint32_t weight_of(const struct op_row *row)
 {
@@ -46,6 +57,16 @@ static void block_draw(struct block *block, uint64_t seed, uint64_t number,
         block->numbers[i] = random_u64(&random);
 }
 
+/* Returns a scalar of an integer dtype, to which it is converted like CAST. */
+static double integer_scalar_draw(const struct spread *spread,
+                                  struct random *random)
+{
+    static const double special[] = {2.75, -1e30, 1e30, (double)NAN};
+
+    return random_once_in(random, 2) ? value_draw(spread, random)
+                                     : special[random_below(random, 4)];
+}
+
 static void scalars_draw(struct call *call, const struct spread *spread)
 {
     for (uint32_t i = 0; i < call->inputs; i++) {
@@ -53,9 +74,12 @@ static void scalars_draw(struct call *call, const struct spread *spread)
 
         if (operand->present)
             continue;
-        operand->scalar = (double)(float)value_draw(spread, call->random);
         if (operand->desc.dtype == TANDEM_BOOL)
             operand->scalar = (double)random_below(call->random, 2);
+        else if (operand->desc.dtype == TANDEM_F32)
+            operand->scalar = (double)(float)value_draw(spread, call->random);
+        else
+            operand->scalar = integer_scalar_draw(spread, call->random);
         call->floats[call->float_count++] = operand->scalar;
     }
 }
@@ -86,6 +110,7 @@ static void values_draw(struct call *call)
     scalars_draw(call, &spread);
 }
 
+/* Draws a valid call, or one whose operands overlap. */
 static void call_draw(struct call *call, const struct block *block)
 {
     call->any_magnitude = true;
@@ -96,6 +121,61 @@ static void call_draw(struct call *call, const struct block *block)
     if (call->expected_status == EXPECT_OK_IF_SUPPORTED &&
         random_once_in(call->random, 6))
         sharing_draw(call);
+}
+
+/* ---- cases ---- */
+
+void drawn_case_run(struct suite *suite, const struct op_row *row,
+                    const struct block *block, const char *format, ...)
+{
+    struct call *call;
+    char name[80], text[480];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(name, sizeof(name), format, arguments);
+    va_end(arguments);
+    call = call_begin(suite, row, "%s", name);
+    if (call == NULL)
+        return;
+    /* Operators whose cases have the same names get different calls. */
+    random_seed(call->random, random_u64(call->random), row->name);
+    call_draw(call, block);
+    while (call->expected_status != EXPECT_OK_IF_SUPPORTED) {
+        call_finish(call);
+        call_init(call, row, call->random);
+        call_draw(call, block);
+    }
+    call_text(call, text, sizeof(text));
+    call_run(suite, call);
+    case_note(suite, "%s", text);
+    call_finish(call);
+    case_end(suite);
+}
+
+void drawn_cases_run(struct suite *suite, const struct op_row *row)
+{
+    const struct suite_options *options = suite->options;
+    const uint32_t each = options->full    ? DRAWN_CASES_FULL
+                          : options->smoke ? DRAWN_CASES_SMOKE
+                                           : DRAWN_CASES;
+    const uint32_t weight = weight_of(row);
+    const uint32_t count =
+        each * (weight < MAX_DRAWN_WEIGHT ? weight : MAX_DRAWN_WEIGHT);
+    struct block block;
+
+    for (uint32_t i = 0; i < count; i++) {
+        block_draw(&block, options->seed, i / DRAWN_BLOCK, row->name);
+        drawn_case_run(suite, row, &block, "drawn %03u", i);
+    }
+}
+
+/* ---- random calls ---- */
+
+/* Draws a call, sometimes with a mistake. */
+static void any_call_draw(struct call *call, const struct block *block)
+{
+    call_draw(call, block);
     if (call->expected_status == EXPECT_OK_IF_SUPPORTED &&
         random_once_in(call->random, 12))
         mistake_draw(call);
@@ -120,7 +200,7 @@ static bool random_call_run(struct suite *suite, uint64_t number)
     if (!case_begin(suite, call.row->name, "random %llu",
                     (unsigned long long)number))
         return false;
-    call_draw(&call, &block);
+    any_call_draw(&call, &block);
     status = call_run_once(suite, &call);
     call_text(&call, text, sizeof(text));
     case_note(suite, "%s: %s", status_text(status), text);

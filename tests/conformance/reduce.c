@@ -1,82 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reductions, arg reductions and dot: each mask of axes for ranks up to 4, with
- * axes kept and dropped, long rows and many short ones, strides, special
- * values, values of all magnitudes.
+ * Reductions, arg reductions and dot: drawn masks of axes, special values,
+ * values of all magnitudes, and examples from bug reports.
  */
 #include "element_value.h"
 #include "row_case.h"
 #include "slots.h"
 
 #include <math.h>
-#include <stdio.h>
 
 static const struct shape scalar = S0;
-
-/* Values of a case; the numbers are part of case names. */
-enum values {
-    NORMAL,
-    TIES,    /* Few different values. */
-    FAR,     /* A large mean and a small spread. */
-    SPECIAL, /* Some NaN, some infinite, zeros of both signs. */
-    /* Detects a wrong initial value of 0. */
-    ALL_NEGATIVE
-};
-
-struct form {
-    const char *name;
-    enum level level;
-    struct shape shape;
-    int64_t axes;
-    enum values values;
-    enum operand_layout in, out;
-};
-
-static const struct form forms[] = {
-    {"rank 0", ALWAYS, S0, 0, NORMAL, DENSE, DENSE},
-    {"all of [1]", SOME, S(1), 1, NORMAL, DENSE, DENSE},
-    {"all of [7]", SOME, S(7), 1, ALL_NEGATIVE, DENSE, DENSE},
-    {"all of [1021]", ALWAYS, S(1021), 1, ALL_NEGATIVE, DENSE, DENSE},
-    {"all of [70001]", ALWAYS, S(70001), 1, NORMAL, DENSE, DENSE},
-    {"all of [300007] off", SOME, S(300007), 1, FAR, DENSE, DENSE},
-    {"all of [1048583]", FULL, S(1048583), 1, NORMAL, DENSE, DENSE},
-    {"all of [5000011]", FULL, S(5000011), 1, FAR, DENSE, DENSE},
-    {"all of [1031,1021]", FULL, S(1031, 1021), 3, NORMAL, DENSE, DENSE},
-    {"rows [3,40009]", SOME, S(3, 40009), 2, NORMAL, DENSE, DENSE},
-    {"rows [1031,1021]", FULL, S(1031, 1021), 2, NORMAL, DENSE, DENSE},
-    {"columns [1031,1021]", FULL, S(1031, 1021), 1, NORMAL, DENSE, DENSE},
-    {"rows [20011,3]", ALWAYS, S(20011, 3), 2, TIES, DENSE, DENSE},
-    {"rows [37,2052]", SOME, S(37, 2052), 2, TIES, DENSE, DENSE},
-    {"specials [9,3000]", SOME, S(9, 3000), 2, SPECIAL, DENSE, DENSE},
-    {"rows [64,128]", SOME, S(64, 128), 2, ALL_NEGATIVE, DENSE, DENSE},
-    {"columns [128,10]", ALWAYS, S(128, 10), 1, NORMAL, DENSE, DENSE},
-    {"columns [9001,5]", SOME, S(9001, 5), 1, ALL_NEGATIVE, DENSE, DENSE},
-    {"columns [9001,21]", ALWAYS, S(9001, 21), 1, NORMAL, DENSE, DENSE},
-    {"columns [4500,39]", ALWAYS, S(4500, 39), 1, TIES, DENSE, DENSE},
-    {"columns [70,1035]", ALWAYS, S(70, 1035), 1, SPECIAL, DENSE, DENSE},
-    {"columns [7,2003]", SOME, S(7, 2003), 1, TIES, DENSE, DENSE},
-    {"ties [40,33]", ALWAYS, S(40, 33), 2, TIES, DENSE, DENSE},
-    {"specials [200,9]", ALWAYS, S(200, 9), 2, SPECIAL, DENSE, DENSE},
-    {"specials [9,200] columns", SOME, S(9, 200), 1, SPECIAL, DENSE, DENSE},
-    {"specials [5,700]", ALWAYS, S(5, 700), 2, SPECIAL, DENSE, DENSE},
-    {"offset [999]", SOME, S(999), 1, NORMAL, OFFSET, OFFSET},
-    {"transposed [33,65] rows", ALWAYS, S(33, 65), 2, NORMAL, REVERSED, DENSE},
-    {"transposed [33,65] columns", SOME, S(33, 65), 1, NORMAL, REVERSED, DENSE},
-    {"negative [12,34]", SOME, S(12, 34), 2, TIES, NEGATIVE, NEGATIVE},
-    {"zero [12,34]", SOME, S(12, 34), 1, NORMAL, REPEATED, DENSE},
-    {"any [6,7,8,9] 1010", ALWAYS, S(6, 7, 8, 9), 10, NORMAL, ANY, ANY},
-    {"any [6,7,8,9] 0101", SOME, S(6, 7, 8, 9), 5, NORMAL, ANY, ANY},
-    {"rank 8", SOME, S(2, 3, 2, 1, 3, 2, 2, 2), 0xa5, NORMAL, ANY, ANY},
-    {"rank 8 all", SOME, S(2, 3, 2, 1, 3, 2, 2, 2), 0xff, NORMAL, ANY, ANY},
-    {"one element [1,1300]", ALWAYS, S(1, 1300), 1, SPECIAL, DENSE, DENSE},
-    {"one element [70,1,33]", SOME, S(70, 1, 33), 2, SPECIAL, ANY, ANY},
-    {"one element [9,200,1]", SOME, S(9, 200, 1), 4, ALL_NEGATIVE, NEGATIVE,
-     DENSE},
-    {"empty result [0,5]", SOME, S(0, 5), 2, NORMAL, DENSE, DENSE},
-    {"of none [5,0]", ALWAYS, S(5, 0), 2, NORMAL, DENSE, DENSE},
-    {"of none [0]", SOME, S(0), 1, NORMAL, DENSE, DENSE},
-    {"of none and empty [0,0]", SOME, S(0, 0), 2, NORMAL, DENSE, DENSE},
-};
 
 /* Examples from bug reports. */
 static const struct example {
@@ -220,147 +153,11 @@ static uint32_t output_dtype(const struct op_row *row)
     return row->op_class == TANDEM_CLASS_ARG_REDUCE ? TANDEM_I64 : TANDEM_F32;
 }
 
-static double usual_value(struct random *random, uint32_t op,
-                          enum values values)
-{
-    switch (values) {
-    case TIES:
-        return (double)random_between(random, -2, 2);
-    case FAR:
-        return 1000.0 + random_normal(random);
-    case ALL_NEGATIVE:
-        return -0.5 - random_uniform(random, 0.0, 3.0);
-    default:
-        return random_normal(random) * (op == TANDEM_OP_LOG_SUM_EXP ? 20 : 1);
-    }
-}
-
-static double factor_value(struct random *random, enum values values, int64_t n)
-{
-    double factor = input_factor(random, n);
-
-    return values == ALL_NEGATIVE ? -fabs(factor) : factor;
-}
-
-static double special_value(struct random *random, uint32_t op, double usual)
-{
-    static const double specials[] = {0.0, -0.0, (double)INFINITY,
-                                      (double)-INFINITY, (double)NAN};
-    uint64_t kind = random_below(random, 60);
-
-    if (kind < 5)
-        return specials[kind];
-    if (kind == 5 && op != TANDEM_OP_PROD)
-        return 0x1p-140; /* Subnormal. */
-    return usual;
-}
-
-static void values_fill(struct operand *operand, struct random *random,
-                        uint32_t op, enum values values, int64_t row)
-{
-    for (int64_t i = 0; i < operand->elements; i++) {
-        double x = op == TANDEM_OP_PROD ? factor_value(random, values, row)
-                                        : usual_value(random, op, values);
-
-        if (values == SPECIAL)
-            x = special_value(random, op, x);
-        operand_set(operand, i, bits_from_float((float)x));
-    }
-    /* The first row is all +inf, the second all -inf. */
-    for (int64_t i = 0;
-         values == SPECIAL && i < 2 * row && i < operand->elements; i++)
-        operand_set(operand, i, i < row ? 0x7f800000u : 0xff800000u);
-}
-
-/* Returns the shape of the result; *out_row is the length of a row. */
-static struct shape reduced(const struct shape *shape, int64_t axes, bool keep,
-                            int64_t *out_row)
-{
-    struct shape out = {0};
-
-    *out_row = 1;
-    for (uint32_t i = 0; i < shape->rank; i++) {
-        if (axes >> i & 1)
-            *out_row *= shape->at[i];
-        if (!(axes >> i & 1) || keep)
-            out.at[out.rank++] = axes >> i & 1 ? 1 : shape->at[i];
-    }
-    return out;
-}
-
-static bool one_or_all_axes(const struct form *form)
-{
-    int64_t all = (1 << form->shape.rank) - 1;
-
-    return form->axes == all || (form->axes & (form->axes - 1)) == 0;
-}
-
 /* Other cases test that max, min and the arg reductions reject empty rows. */
 static bool empty_allowed(const struct op_row *row)
 {
     return row->op_class == TANDEM_CLASS_REDUCE &&
            row->id != TANDEM_OP_REDUCE_MAX && row->id != TANDEM_OP_REDUCE_MIN;
-}
-
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct form *form, bool keep)
-{
-    int64_t length;
-    const struct shape out = reduced(&form->shape, form->axes, keep, &length);
-    struct call *call;
-
-    if ((row->op_class == TANDEM_CLASS_ARG_REDUCE && !one_or_all_axes(form)) ||
-        (length == 0 && !empty_allowed(row)))
-        return;
-    call = call_begin(suite, row, "%s%s", form->name, keep ? ", kept" : "");
-    if (call == NULL)
-        return;
-    call->ints[0] = form->axes;
-    call->ints[1] = keep;
-    values_fill(call_operand(call, 0, TANDEM_F32, &form->shape, form->in),
-                call->random, row->id, form->values, length);
-    call_operand(call, 1, output_dtype(row), &out, form->out);
-    call_end(suite, call);
-}
-
-static void masks_run(struct suite *suite, const struct op_row *row,
-                      struct random *choice)
-{
-    static const struct shape shapes[] = {S(23), S(9, 13), S(5, 8, 7),
-                                          S(4, 3, 6, 5)};
-    char name[40];
-
-    for (uint32_t rank = 1; rank <= 4; rank++)
-        for (int64_t axes = 1; axes < 1 << rank; axes++)
-            for (int keep = 0; keep < 2; keep++) {
-                struct form form = {
-                    .name = name, .shape = shapes[rank - 1], .axes = axes};
-
-                if (!random_once_in(choice, 5) && !suite->options->full &&
-                    suite->options->filter == NULL)
-                    continue;
-                snprintf(name, sizeof(name), "rank %u axes %#x", rank,
-                         (unsigned)axes);
-                form_run(suite, row, &form, keep);
-            }
-}
-
-static void forms_run(struct suite *suite, const struct op_row *row)
-{
-    bool full = suite->options->full;
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < COUNT_OF(forms); i++) {
-        bool keep = random_once_in(&choice, 2);
-        bool chosen = random_once_in(&choice, 3);
-
-        if (full ||
-            (forms[i].level != FULL && (forms[i].level == ALWAYS || chosen ||
-                                        suite->options->filter != NULL)))
-            form_run(suite, row, &forms[i], keep);
-    }
-    masks_run(suite, row, &choice);
 }
 
 static void ordinary_fill(struct operand *operand, struct random *random,
@@ -467,7 +264,6 @@ static void reduce_cases(struct suite *suite, const struct op_row *row)
     const struct single_special special = {.out_dtype = output_dtype(row),
                                            .fill = ordinary_fill};
 
-    forms_run(suite, row);
     single_specials_run(suite, row, &special);
     if (row->op_class == TANDEM_CLASS_ARG_REDUCE)
         return;
@@ -477,22 +273,6 @@ static void reduce_cases(struct suite *suite, const struct op_row *row)
 }
 
 /* ---- dot ---- */
-
-static void dot_run(struct suite *suite, const struct op_row *row, int64_t n,
-                    enum operand_layout layout, enum values values)
-{
-    const struct shape shape = S(n);
-    struct call *call = call_begin(suite, row, "[%lld] layout %d values %d",
-                                   (long long)n, (int)layout, (int)values);
-
-    if (call == NULL)
-        return;
-    for (uint32_t i = 0; i < 2; i++)
-        values_fill(call_operand(call, i, TANDEM_F32, &shape, layout),
-                    call->random, row->id, values, values == SPECIAL ? 0 : n);
-    call_operand(call, 2, TANDEM_F32, &scalar, layout);
-    call_end(suite, call);
-}
 
 static void dot_magnitude_run(struct suite *suite, const struct op_row *row,
                               int64_t n, const struct magnitude *a,
@@ -519,21 +299,10 @@ static void dot_magnitude_run(struct suite *suite, const struct op_row *row,
 
 static void dot_cases(struct suite *suite, const struct op_row *row)
 {
-    static const int64_t lengths[] = {0,    1,    2,     17,   64,
-                                      1021, 4096, 70001, 16384};
     static const int64_t magnitude_lengths[] = {5, 777, 40001};
     uint32_t step = suite->options->full ? 1 : 3;
     uint32_t next = (uint32_t)suite->options->seed;
 
-    for (uint32_t i = 0; i < COUNT_OF(lengths); i++)
-        dot_run(suite, row, lengths[i], DENSE, NORMAL);
-    dot_run(suite, row, 1021, DENSE, SPECIAL);
-    dot_run(suite, row, 777, OFFSET, NORMAL);
-    dot_run(suite, row, 555, STEP, NORMAL);
-    dot_run(suite, row, 333, NEGATIVE, NORMAL);
-    dot_run(suite, row, 222, REPEATED, NORMAL);
-    if (suite->options->full)
-        dot_run(suite, row, 3000017, DENSE, FAR);
     for (uint32_t i = 0; i < MAGNITUDES; i++)
         for (uint32_t k = 0; k < MAGNITUDES; k += step, next++)
             dot_magnitude_run(suite, row, magnitude_lengths[next % 3],
@@ -562,7 +331,6 @@ static void draw_reduction(struct call *call, const struct block *block)
     struct random *random = call->random;
     struct shape in, out;
     uint32_t all, axes;
-    int64_t length;
 
     (void)block;
     shape_draw(&in, random, 0, TANDEM_MAX_RANK);
@@ -576,13 +344,32 @@ static void draw_reduction(struct call *call, const struct block *block)
         axes = 1u << random_below(random, in.rank);
     call->ints[0] = axes;
     call->ints[1] = random_between(random, 0, 1);
-    out = reduced(&in, axes, call->ints[1] == 1, &length);
+    out.rank = 0;
+    for (uint32_t i = 0; i < in.rank; i++)
+        if (!(axes >> i & 1u) || call->ints[1] == 1)
+            out.at[out.rank++] = axes >> i & 1u ? 1 : in.at[i];
     operand_draw(call, 0, TANDEM_F32, &in);
     operand_draw(call, 1, output_dtype(call->row), &out);
     if (empty_is_wrong(call->row, &in, axes)) {
         call->expected_status = EXPECT_INVALID_ARGUMENT;
         call->what = "a reduction of nothing";
     }
+}
+
+/* Half of the products are specified: no partial product is out of range. */
+static bool fill_factors(struct call *call, uint32_t input,
+                         const struct spread *spread)
+{
+    struct operand *operand = &call->operands[input];
+    const int64_t results = call->operands[1].elements;
+
+    (void)spread;
+    if (call->row->id != TANDEM_OP_PROD || random_once_in(call->random, 2))
+        return false;
+    if (results > 0)
+        ordinary_fill(operand, call->random, call->row,
+                      operand->elements / results);
+    return true;
 }
 
 static void draw_dot(struct call *call, const struct block *block)
@@ -668,9 +455,10 @@ const struct suite_class suite_reduce = {
     .cases = reduce_cases,
     .reference = reference,
     .draw = draw_reduction,
+    .fill = fill_factors,
     .limit_exponents = limit_exponents,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 2,
+    .weight = 4,
     .make_valid = make_valid_reduction,
     CLASS_MISTAKES(reduce_mistakes),
 };
@@ -680,7 +468,7 @@ const struct suite_class suite_arg_reduce = {
     .reference = reference_arg,
     .draw = draw_reduction,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 2,
+    .weight = 4,
     .make_valid = make_valid_reduction,
     CLASS_MISTAKES(arg_reduce_mistakes),
 };

@@ -311,45 +311,6 @@ static void reference(const struct call *call, const struct dense *in,
     partial_finish(&now);
 }
 
-/* ---- cases ---- */
-
-static const struct resize_form {
-    const char *name;
-    enum level level;
-    struct shape in, out;
-    enum operand_layout in_layout, out_layout;
-} forms[] = {
-    {"rank 0", SOME, S0, S0, DENSE, DENSE},
-    {"[1] to [1]", SOME, S(1), S(1), DENSE, DENSE},
-    {"[1] to [7]", SOME, S(1), S(7), DENSE, DENSE},
-    {"[7] to [1]", ALWAYS, S(7), S(1), DENSE, DENSE},
-    {"[10] to [3]", ALWAYS, S(10), S(3), DENSE, DENSE},
-    {"[8] to [20]", ALWAYS, S(8), S(20), DENSE, DENSE},
-    {"[3] to [10]", SOME, S(3), S(10), OFFSET, OFFSET},
-    {"[1000] to [1999]", SOME, S(1000), S(1999), DENSE, DENSE},
-    {"[2,6,8] to [2,12,16]", ALWAYS, S(2, 6, 8), S(2, 12, 16), DENSE, DENSE},
-    {"[3,5,7] to [3,10,28]", SOME, S(3, 5, 7), S(3, 10, 28), DENSE, DENSE},
-    {"[3,9,8] to [3,4,3]", ALWAYS, S(3, 9, 8), S(3, 4, 3), DENSE, DENSE},
-    {"[9,8,4] to [5,11,4]", ALWAYS, S(9, 8, 4), S(5, 11, 4), DENSE, DENSE},
-    {"[6,4,3] to [6,9,3]", SOME, S(6, 4, 3), S(6, 9, 3), DENSE, DENSE},
-    {"[6,8] to [12,8]", SOME, S(6, 8), S(12, 8), OFFSET, DENSE},
-    {"[4,5,6] to [8,3,9]", ALWAYS, S(4, 5, 6), S(8, 3, 9), DENSE, DENSE},
-    {"any [4,5,6] to [5,9,4]", ALWAYS, S(4, 5, 6), S(5, 9, 4), ANY, ANY},
-    {"padded [5,6] to [7,12]", SOME, S(5, 6), S(7, 12), PADDED, PADDED},
-    {"transposed [5,6] to [9,4]", SOME, S(5, 6), S(9, 4), REVERSED, REVERSED},
-    {"negative [5,6] to [9,4]", SOME, S(5, 6), S(9, 4), NEGATIVE, NEGATIVE},
-    {"zero [5,6] to [9,4]", SOME, S(5, 6), S(9, 4), REPEATED, DENSE},
-    {"rank 8", ALWAYS, S(2, 1, 3, 2, 2, 1, 3, 2), S(3, 2, 2, 3, 1, 2, 2, 4),
-     ANY, ANY},
-    {"rank 6, 4 axes", SOME, S(2, 3, 3, 2, 2, 3), S(3, 3, 5, 3, 2, 4), DENSE,
-     DENSE},
-    {"empty [0,4] to [0,7]", SOME, S(0, 4), S(0, 7), DENSE, DENSE},
-    {"empty [3,4] to [0,4]", SOME, S(3, 4), S(0, 4), DENSE, DENSE},
-    {"far [4097] to [129]", FULL, S(4097), S(129), DENSE, DENSE},
-    {"many [40,30,50] to [40,61,77]", FULL, S(40, 30, 50), S(40, 61, 77), DENSE,
-     DENSE},
-};
-
 /* Draws a region of interest for each axis. */
 static void roi_draw(struct call *call, uint32_t rank)
 {
@@ -400,56 +361,6 @@ static void floats_draw(struct call *call, const struct shape *in,
         roi_draw(call, rank);
 }
 
-/* variant: the nearest mode, or bits for exclude_outside and antialias. */
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct resize_form *form, int64_t mode,
-                     int64_t coordinates, int64_t variant, bool given)
-{
-    struct call *call = call_begin(
-        suite, row, "%s mode %d coordinates %d variant %d%s", form->name,
-        (int)mode, (int)coordinates, (int)variant, given ? " scales" : "");
-
-    if (call == NULL)
-        return;
-    call->ints[MODE] = mode;
-    call->ints[COORDINATES] = coordinates;
-    if (mode == NEAREST) {
-        call->ints[NEAREST_MODE] = variant;
-    } else {
-        call->ints[EXCLUDE_OUTSIDE] = variant & 1;
-        call->ints[ANTIALIAS] = variant >> 1;
-    }
-    floats_draw(call, &form->in, &form->out, given);
-    operand_fill_normal(
-        call_operand(call, 0, TANDEM_F32, &form->in, form->in_layout),
-        call->random, 1, 0);
-    call_operand(call, 1, TANDEM_F32, &form->out, form->out_layout);
-    call_end(suite, call);
-}
-
-/* Some modes of each form; at level full, all modes. */
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    const struct suite_options *options = suite->options;
-    const bool all = options->full || options->filter != NULL;
-    struct random choice;
-
-    random_seed(&choice, options->seed, row->name);
-    for (uint32_t i = 0; i < COUNT_OF(forms); i++)
-        for (uint32_t k = 0; k < 3 * COORDINATE_MODES * NEAREST_MODES * 2;
-             k++) {
-            bool always = forms[i].level == ALWAYS && !options->smoke;
-            bool chosen = random_once_in(&choice, always ? 4 : 40);
-
-            if (forms[i].level == FULL && !options->full)
-                continue;
-            if (all || chosen)
-                form_run(suite, row, &forms[i], k % 3, k / 3 % COORDINATE_MODES,
-                         k / (3 * COORDINATE_MODES) % NEAREST_MODES,
-                         k / (3 * COORDINATE_MODES * NEAREST_MODES) != 0);
-        }
-}
-
 /* ---- random calls ---- */
 
 /* Returns the number of elements, with axes of length 0 counted as 1. */
@@ -484,13 +395,16 @@ static void draw_call(struct call *call, const struct block *block)
 
         if (random_once_in(random, 2) || in.at[i] == 0)
             continue;
-        out.at[i] = random_once_in(random, 3) && 2 * in.at[i] <= longest
-                        ? 2 * in.at[i]
-                        : random_between(random, 1, longest);
+        out.at[i] =
+            random_once_in(random, 3) && 2 * in.at[i] <= longest ? 2 * in.at[i]
+            : random_once_in(random, 4)                          ? 1
+                                        : random_between(random, 1, longest);
         if (storage_count(&out) > room)
             out.at[i] = in.at[i];
     }
-    floats_draw(call, &in, &out, random_once_in(random, 2));
+    floats_draw(call, &in, &out,
+                call->ints[COORDINATES] == TF_CROP_AND_RESIZE ||
+                    random_once_in(random, 2));
     operand_draw(call, 0, TANDEM_F32, &in);
     operand_draw(call, 1, TANDEM_F32, &out);
 }
@@ -558,11 +472,10 @@ MISTAKE_TABLE(resize_mistakes, RESIZE_MISTAKES)
 
 const struct suite_class suite_resize = {
     .rules = FREE_OUTPUT_SHAPE,
-    .cases = cases,
     .reference = reference,
     .draw = draw_call,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 2,
+    .weight = 4,
     .make_valid = make_valid,
     CLASS_MISTAKES(resize_mistakes),
 };

@@ -15,33 +15,6 @@ enum { X, COS, SIN, POSITIONS };
 /* A result is unspecified if a finite term has a larger magnitude. */
 #define MAX_TERM 0x1p126
 
-static const struct rotary_form {
-    enum level level;
-    int64_t batch, heads, tokens, width;
-    int64_t rotary_dim; /* 0: all elements */
-    int64_t length;     /* of the caches, with positions */
-    enum operand_layout in, out;
-} forms[] = {
-    {ALWAYS, 2, 3, 5, 8, 0, 9, DENSE, DENSE},
-    {ALWAYS, 1, 4, 7, 64, 32, 50, DENSE, DENSE},
-    {SOME, 3, 2, 33, 128, 0, 100, DENSE, DENSE},
-    {SOME, 1, 32, 1, 128, 0, 4096, DENSE, DENSE},
-    {SOME, 2, 2, 4, 7, 4, 3, DENSE, DENSE},
-    {SOME, 2, 5, 300, 2, 0, 512, DENSE, DENSE},
-    {SOME, 2, 3, 6, 10, 6, 11, PERMUTED, PERMUTED},
-    {ALWAYS, 2, 3, 6, 10, 0, 11, REVERSED, REVERSED},
-    {SOME, 2, 3, 6, 10, 6, 11, PADDED, PADDED},
-    {SOME, 2, 3, 6, 10, 2, 11, ANY, ANY},
-    {SOME, 2, 3, 6, 10, 0, 11, OFFSET, OFFSET},
-    {SOME, 2, 3, 6, 10, 8, 11, REPEATED, NEGATIVE},
-    {SOME, 2, 3, 6, 10, 10, 1, DENSE, DENSE},
-    {SOME, 2, 3, 6, 10, 0, 0, DENSE, DENSE},
-    {SOME, 2, 3, 0, 10, 0, 4, DENSE, DENSE},
-    {SOME, 0, 3, 4, 10, 0, 4, DENSE, DENSE},
-    {SOME, 2, 0, 4, 10, 0, 4, DENSE, DENSE},
-    {SOME, 2, 3, 4, 0, 0, 4, DENSE, DENSE},
-};
-
 /* ---- reference ---- */
 
 /* Sets a result to the sum of two products. */
@@ -117,52 +90,56 @@ static void reference(const struct call *call, const struct dense *in,
     }
 }
 
-/* ---- cases ---- */
+/* ---- random calls ---- */
 
-/* Bits of the variant of a case. */
-enum { NEIGHBOURS = 1, INDEXED = 2, LONG_INDICES = 4 };
-
-/* Adds the operands. Random calls draw their layouts. */
-static void operands_add(struct call *call, const struct rotary_form *f,
-                         uint32_t variant, bool drawn)
+static void draw(struct call *call, const struct block *block)
 {
-    const int64_t pairs = (f->rotary_dim != 0 ? f->rotary_dim : f->width) / 2;
-    const struct shape x = S(f->batch, f->heads, f->tokens, f->width);
-    const struct shape positions = S(f->batch, f->tokens);
-    struct shape cache = S(f->batch, f->tokens, pairs);
-    const struct shape *shapes[] = {&x, &cache, &cache, &positions};
-    const uint32_t index_dtype =
-        variant & LONG_INDICES ? TANDEM_I64 : TANDEM_I32;
+    struct random *random = call->random;
+    const bool is_indexed = block->numbers[5] % 4 >= 2;
+    const int64_t batch = random_between(random, 0, 3);
+    const int64_t heads = random_between(random, 0, 4);
+    const int64_t tokens =
+        random_between(random, 0, random_once_in(random, 6) ? 300 : 30);
+    const int64_t width =
+        2 * random_between(random, 0, random_once_in(random, 6) ? 64 : 40);
+    /* 0 stands for all elements, and others leave a rest, which may be odd. */
+    const int64_t rotary_dim = random_once_in(random, 2)
+                                   ? 2 * random_between(random, 0, width / 2)
+                                   : 0;
+    const int64_t pairs = (rotary_dim != 0 ? rotary_dim : width) / 2;
+    const int64_t odd = rotary_dim != 0 && random_once_in(random, 4);
+    const struct shape x = S(batch, heads, tokens, width + odd);
+    const struct shape positions = S(batch, tokens);
+    struct shape cache = S(batch, tokens, pairs);
 
-    if (variant & INDEXED)
-        cache = (struct shape)S(f->length, pairs);
+    if (is_indexed)
+        cache = (struct shape)S(random_between(random, 0, 50), pairs);
     call->int_count = 2;
-    call->ints[INTERLEAVED] = (variant & NEIGHBOURS) != 0;
-    call->ints[ROTARY_DIM] = f->rotary_dim;
-    call->inputs = (variant & INDEXED) != 0 ? 4 : 3;
-    for (uint32_t i = 0; i < call->inputs; i++) {
-        const uint32_t dtype = i == POSITIONS ? index_dtype : TANDEM_F32;
-
-        if (drawn)
-            operand_draw(call, i, dtype, shapes[i]);
-        else
-            call_operand(call, i, dtype, shapes[i], f->in);
-    }
-    if (drawn)
-        operand_draw(call, call->inputs, TANDEM_F32, &x);
-    else
-        call_operand(call, call->inputs, TANDEM_F32, &x, f->out);
+    call->ints[INTERLEAVED] = (int64_t)(block->numbers[5] % 2);
+    call->ints[ROTARY_DIM] = rotary_dim;
+    call->inputs = is_indexed ? 4 : 3;
+    operand_draw(call, X, TANDEM_F32, &x);
+    operand_draw(call, COS, TANDEM_F32, &cache);
+    operand_draw(call, SIN, TANDEM_F32, &cache);
+    if (is_indexed)
+        operand_draw(call, POSITIONS, index_dtype_draw(random), &positions);
+    operand_draw(call, call->inputs, TANDEM_F32, &x);
 }
 
-/* Fills with positions in range, counted from either end; with `wild`, some are
- * just or far out of range. */
-static void positions_fill(struct call *call, bool wild)
+/*
+ * Fills with positions in range, counted from either end. In one call of three,
+ * some are just or far out of range.
+ */
+static bool fill_positions(struct call *call, uint32_t input,
+                           const struct spread *spread)
 {
     struct operand *operand = &call->operands[POSITIONS];
     const int64_t length = call->operands[COS].desc.shape[0];
     struct random *random = call->random;
+    const bool wild = random_once_in(random, 3);
 
-    for (int64_t i = 0; i < operand->elements; i++) {
+    (void)spread;
+    for (int64_t i = 0; input == POSITIONS && i < operand->elements; i++) {
         int64_t position =
             length > 0 ? random_between(random, -length, length - 1) : 0;
 
@@ -173,70 +150,7 @@ static void positions_fill(struct call *call, bool wild)
         operand_set(operand, i,
                     bits_from_integer(operand->desc.dtype, position));
     }
-}
-
-static void run(struct suite *suite, const struct op_row *row,
-                const struct rotary_form *form, uint32_t variant)
-{
-    const int64_t x[] = {form->batch, form->heads, form->tokens, form->width};
-    struct call *call = call_begin(suite, row, "%s form %d%s%s",
-                                   shape_text(4, x), (int)(form - forms),
-                                   variant & NEIGHBOURS ? ", interleaved" : "",
-                                   variant & LONG_INDICES ? ", i64 positions"
-                                   : variant & INDEXED    ? ", i32 positions"
-                                                          : "");
-
-    if (call == NULL)
-        return;
-    operands_add(call, form, variant, false);
-    call->passed_inputs = call->inputs;
-    for (uint32_t i = 0; i < 3; i++)
-        operand_fill_normal(&call->operands[i], call->random, 1, 0);
-    if (variant & INDEXED)
-        positions_fill(call, true);
-    call_end(suite, call);
-}
-
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t f = 0; f < COUNT_OF(forms); f++)
-        for (uint32_t variant = 0; variant < 8; variant++) {
-            if ((variant & LONG_INDICES) != 0 && (variant & INDEXED) == 0)
-                continue;
-            if (form_chosen(suite, &choice,
-                            forms[f].level == ALWAYS && variant % 3 == 0, 4))
-                run(suite, row, &forms[f], variant);
-        }
-}
-
-/* ---- random calls ---- */
-
-static void draw(struct call *call, const struct block *block)
-{
-    struct random *random = call->random;
-    struct rotary_form form = {.batch = random_between(random, 0, 3),
-                               .heads = random_between(random, 0, 4),
-                               .tokens = random_between(random, 0, 30),
-                               .width = 2 * random_between(random, 0, 40),
-                               .length = random_between(random, 0, 50)};
-
-    if (random_once_in(random, 2))
-        form.rotary_dim = 2 * random_between(random, 0, form.width / 2);
-    if (form.rotary_dim != 0 && random_once_in(random, 4))
-        form.width++;
-    operands_add(call, &form, (uint32_t)(block->numbers[5] % 8), true);
-}
-
-static bool fill(struct call *call, uint32_t input, const struct spread *spread)
-{
-    (void)spread;
-    if (input != POSITIONS)
-        return false;
-    positions_fill(call, random_once_in(call->random, 3));
-    return true;
+    return input == POSITIONS;
 }
 
 static bool draw_invalid_attribute(struct call *call)
@@ -294,10 +208,9 @@ MISTAKE_TABLE(rotary_mistakes, ROTARY_MISTAKES)
 
 const struct suite_class suite_rotary_embedding = {
     .rules = VARIADIC,
-    .cases = cases,
     .reference = reference,
     .draw = draw,
-    .fill = fill,
+    .fill = fill_positions,
     .draw_invalid_attribute = draw_invalid_attribute,
     .weight = 2,
     .make_valid = make_valid,

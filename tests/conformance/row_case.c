@@ -2,7 +2,6 @@
 /* Operators over rows; see row_case.h. */
 #include "row_case.h"
 
-
 #include <math.h>
 
 void row_parameters(struct call *call, int64_t axis, enum operand_layout layout,
@@ -32,53 +31,6 @@ static void attributes_set(struct call *call, int64_t axis, double epsilon)
         call->ints[i] = random_once_in(call->random, 2);
     if (call->row->floats > 0)
         call->floats[0] = epsilon;
-}
-
-/* axis may be negative, as the operator accepts it. */
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct row_form *form, int64_t axis,
-                     row_fill_fn *fill)
-{
-    static const double epsilons[] = {1e-5, 1e-3, 0.5};
-    struct call *call =
-        call_begin(suite, row, "%s axis %d", form->name, (int)axis);
-
-    if (call == NULL)
-        return;
-    attributes_set(call, axis,
-                   row->floats > 0 ? epsilons[random_u64(call->random) % 3]
-                                   : 0);
-    fill(call_operand(call, 0, TANDEM_F32, &form->shape, form->in),
-         call->random, form->scale, form->shift);
-    row_parameters(call, axis, form->rest, NULL);
-    call_operand(call, call->inputs, TANDEM_F32, &form->shape, form->out);
-    call_end(suite, call);
-}
-
-void row_forms_run(struct suite *suite, const struct op_row *row,
-                   const struct row_form *forms, uint32_t count,
-                   row_fill_fn *fill)
-{
-    bool full = suite->options->full || suite->options->filter != NULL;
-    bool smoke = suite->options->smoke;
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t axis = 0; axis < forms[i].shape.rank; axis++) {
-            bool last = axis + 1u == forms[i].shape.rank;
-            bool chosen = random_once_in(&choice, smoke ? 12 : 3);
-            bool negative = random_once_in(&choice, 2);
-            bool often = random_once_in(&choice, smoke ? 2 : 1);
-
-            if (forms[i].level == FULL && !suite->options->full)
-                continue;
-            if (full || (forms[i].level == ALWAYS && last && often) || chosen)
-                form_run(suite, row, &forms[i],
-                         negative ? (int64_t)axis - forms[i].shape.rank
-                                  : (int64_t)axis,
-                         fill);
-        }
 }
 
 /* ---- exactly one special value in each row ---- */

@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cases of operators over rows (reductions, softmax, norms): a table of forms
- * along each axis, and rows with exactly one special value.
+ * Cases of operators over rows (reductions, softmax, norms): rows with exactly
+ * one special value, and draws.
  */
 #ifndef TANDEM_CONFORMANCE_ROW_CASE_H
 #define TANDEM_CONFORMANCE_ROW_CASE_H
 
 #include "suite_class.h"
-
-struct row_form {
-    const char *name;
-    enum level level;
-    struct shape shape;
-    /* rest: the layout of inputs after the first. */
-    enum operand_layout in, rest, out;
-    /* Scale and shift of normal values; scale 0 stands for special values. */
-    double scale, shift;
-};
-
-/* Fills an operator's first input. */
-typedef void row_fill_fn(struct operand *operand, struct random *random,
-                         double scale, double shift);
 
 /*
  * Adds the inputs after the first one, whose shape is that of the first from
@@ -28,11 +14,6 @@ typedef void row_fill_fn(struct operand *operand, struct random *random,
  */
 void row_parameters(struct call *call, int64_t axis, enum operand_layout layout,
                     const struct magnitude *size);
-
-/* Runs the forms along each axis that the level selects. */
-void row_forms_run(struct suite *suite, const struct op_row *row,
-                   const struct row_form *forms, uint32_t count,
-                   row_fill_fn *fill);
 
 /*
  * Rows in which exactly one element is NaN, infinite, -0 or subnormal. The

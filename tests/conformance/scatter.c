@@ -10,46 +10,8 @@
 #include <math.h>
 
 enum { NONE, ADD, MUL, MINIMUM, MAXIMUM, REDUCTIONS };
-static const char *const reduction_names[REDUCTIONS] = {"none", "add", "mul",
-                                                        "min", "max"};
 /* Number of factors in MUL whose product is certainly a normal number. */
 #define MAX_FACTORS 400
-
-static const struct scatter_form {
-    uint32_t op;
-    enum level level;
-    struct shape shape;
-    int64_t axis;
-    struct shape indices;
-} forms[] = {
-    {TANDEM_OP_SCATTER_ELEMENTS, ALWAYS, S(50, 64), 0, S(37, 64)},
-    {TANDEM_OP_SCATTER_ELEMENTS, ALWAYS, S(17, 9), 1, S(15, 23)},
-    {TANDEM_OP_SCATTER_ELEMENTS, ALWAYS, S(5, 11, 7), -2, S(4, 30, 5)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(7, 600), 0, S(6, 600)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(600, 7), 1, S(590, 3)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(29), 0, S(101)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(7), -1, S(331)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(8, 5), 0, S(0, 5)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(8, 5), 1, S(8, 0)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(8, 0), 0, S(6, 0)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(0, 5), 0, S(6, 5)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(3, 4), 0, S(300, 1)},
-    {TANDEM_OP_SCATTER_ELEMENTS, SOME, S(2, 3, 1, 2, 2, 3, 1, 2), 5,
-     S(2, 2, 1, 2, 1, 4, 1, 2)},
-    {TANDEM_OP_SCATTER_ND, ALWAYS, S(50, 64), 0, S(37, 1)},
-    {TANDEM_OP_SCATTER_ND, ALWAYS, S(17, 9), 0, S(123, 2)},
-    {TANDEM_OP_SCATTER_ND, ALWAYS, S(5, 11, 7, 8), 0, S(5, 14, 2)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(6, 5, 4), 0, S(3)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(6, 5, 4), 0, S(1)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(7), 0, S(331, 1)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(3, 1024), 0, S(7, 1)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(4, 4, 4), 0, S(201, 3)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(8, 5), 0, S(0, 2)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(8, 0), 0, S(6, 1)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(0, 3), 0, S(6, 1)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(2, 3, 1, 2, 2, 3, 1, 2), 0, S(9, 8)},
-    {TANDEM_OP_SCATTER_ND, SOME, S(2, 3, 4), 0, S(2, 1, 3, 1, 1, 2)},
-};
 
 static int64_t *reduction_of(struct call *call)
 {
@@ -144,8 +106,6 @@ static void reference(const struct call *call, const struct dense *in,
     }
 }
 
-/* ---- cases ---- */
-
 /* Fills data or updates. specials: some values are special. */
 static void values_fill(struct call *call, uint32_t place, bool specials)
 {
@@ -164,72 +124,6 @@ static void values_fill(struct call *call, uint32_t place, bool specials)
     }
 }
 
-struct variant {
-    uint32_t dtype, index_dtype;
-    int64_t reduction;
-    bool strided, in_place, specials;
-};
-
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct scatter_form *form, const struct variant *v)
-{
-    const enum operand_layout layout = v->strided ? ANY : DENSE;
-    const struct shape updates =
-        updated(form->op, &form->shape, &form->indices);
-    const struct shape *shape = &form->shape;
-    struct call *call = call_begin(
-        suite, row, "%s %s axis %d by %s %s, %s%s%s%s", dtype_text(v->dtype),
-        shape_text(shape->rank, shape->at), (int)form->axis,
-        dtype_text(v->index_dtype),
-        shape_text(form->indices.rank, form->indices.at),
-        reduction_names[v->reduction], v->specials ? ", specials" : "",
-        v->strided ? ", strided" : "", v->in_place ? ", in place" : "");
-
-    if (call == NULL)
-        return;
-    moved_require(call, v->dtype);
-    call->ints[0] = form->axis;
-    *reduction_of(call) = v->reduction;
-    operand_init(&call->operands[0], call->random, v->dtype, shape->rank,
-                 shape->at, layout, v->in_place);
-    call_operand(call, 1, v->index_dtype, &form->indices, layout);
-    wild_indices_fill(call, 1, form->axis);
-    call_operand(call, 2, v->dtype, &updates, layout);
-    values_fill(call, 0, v->specials);
-    values_fill(call, 2, v->specials);
-    if (v->in_place)
-        call_in_place(call, 0, 0);
-    else
-        call_operand(call, 3, v->dtype, shape, layout);
-    call_end(suite, call);
-}
-
-/* The forms with each dtype, and with f32 and each reduction. */
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    struct random choice;
-
-    random_seed(&choice, suite->options->seed, row->name);
-    for (uint32_t i = 0; i < MOVED_DTYPES + REDUCTIONS - 1; i++)
-        for (uint32_t j = 0; j < 8; j++)
-            for (uint32_t f = 0; f < COUNT_OF(forms); f++) {
-                const bool reduces = i >= MOVED_DTYPES;
-                const bool always = forms[f].level == ALWAYS &&
-                                    (i == 0 || reduces) && j % 4 == 0;
-                const struct variant v = {
-                    .dtype = reduces ? TANDEM_F32 : moved_dtypes[i],
-                    .index_dtype = j % 2 == 0 ? TANDEM_I32 : TANDEM_I64,
-                    .reduction = reduces ? i - MOVED_DTYPES + 1 : NONE,
-                    .strided = j / 2 % 2 != 0,
-                    .in_place = j / 4 != 0,
-                    .specials = reduces && (i + j + f) % 3 == 0};
-
-                if (forms[f].op == row->id &&
-                    form_chosen(suite, &choice, always, 16))
-                    form_run(suite, row, &forms[f], &v);
-            }
-}
-
 /* ---- random calls ---- */
 
 static void draw(struct call *call, const struct block *block)
@@ -237,7 +131,7 @@ static void draw(struct call *call, const struct block *block)
     struct random *random = call->random;
     const bool nd = call->row->id == TANDEM_OP_SCATTER_ND;
     const int64_t reduction = (int64_t)(block->numbers[0] % (2 * REDUCTIONS));
-    uint32_t dtype = moved_dtype(block);
+    uint32_t dtype = moved_dtype(call, block);
     struct shape data, indices, updates;
 
     shape_draw(&data, random, 1, TANDEM_MAX_RANK);
@@ -258,8 +152,8 @@ static void draw(struct call *call, const struct block *block)
 static bool fill(struct call *call, uint32_t input, const struct spread *spread)
 {
     if (input == 1)
-        indices_fill_axes(
-            call, 1, call->row->id == TANDEM_OP_SCATTER_ND ? 0 : call->ints[0]);
+        indices_fill(call, 1,
+                     call->row->id == TANDEM_OP_SCATTER_ND ? 0 : call->ints[0]);
     else
         values_fill(call, input, spread->special != SPECIAL_NONE);
     return true;
@@ -322,7 +216,6 @@ MISTAKE_TABLE(scatter_mistakes, SCATTER_MISTAKES)
 
 const struct suite_class suite_scatter = {
     .rules = IN_PLACE_FIRST,
-    .cases = cases,
     .reference = reference,
     .draw = draw,
     .fill = fill,

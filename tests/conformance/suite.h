@@ -33,9 +33,9 @@ enum level {
 };
 
 struct suite_options {
-    const char *plugin; /* A path. */
-    const char *only;   /* The name of a group, or NULL for all groups. */
-    const char *filter; /* A part of the case's name, or NULL. */
+    const char *plugin;      /* A path. */
+    const char *only;        /* The name of a group, or NULL for all groups. */
+    const char *filter;      /* A part of the case's name, or NULL. */
     uint32_t excluded_count; /* Parts that the name must not have. */
     const char *excluded[SUITE_MAX_EXCLUDED];
     uint32_t device;

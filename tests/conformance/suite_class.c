@@ -16,15 +16,6 @@ const struct suite_class *class_of(const struct op_row *row)
     return classes[row->op_class];
 }
 
-bool form_chosen(const struct suite *suite, struct random *choice, bool always,
-                 uint64_t n)
-{
-    bool chosen = random_once_in(choice, suite->options->smoke ? 4 * n : n);
-
-    return always || chosen || suite->options->full ||
-           suite->options->filter != NULL;
-}
-
 uint32_t activations_choose(const struct suite *suite, const struct op_row *row,
                             const struct op_row *out_rows[TANDEM_OP_ID_END])
 {
@@ -49,9 +40,15 @@ uint32_t activations_choose(const struct suite *suite, const struct op_row *row,
 
 void operators_run(struct suite *suite)
 {
-    for (uint32_t i = 0; i < op_table_count; i++)
-        if (group_selected(suite, op_table[i].name))
-            class_of(&op_table[i])->cases(suite, &op_table[i]);
+    for (uint32_t i = 0; i < op_table_count; i++) {
+        const struct op_row *row = &op_table[i];
+
+        if (!group_selected(suite, row->name))
+            continue;
+        drawn_cases_run(suite, row);
+        if (class_of(row)->cases != NULL)
+            class_of(row)->cases(suite, row);
+    }
 }
 
 const struct call_mistake *mistake_get(uint32_t number)

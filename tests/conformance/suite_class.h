@@ -35,7 +35,10 @@ struct suite_class {
 
     /* ---- cases ---- */
 
-    /* Runs the cases of an operator that the level selects. */
+    /*
+     * Runs cases of an operator in addition to the drawn ones: values, and
+     * combinations of attributes, that a random draw rarely has. May be NULL.
+     */
     void (*cases)(struct suite *suite, const struct op_row *row);
     /*
      * Initializes and fills one struct expected for each output. inputs: the
@@ -48,7 +51,7 @@ struct suite_class {
     const struct domain *domains;
     uint32_t domain_count;
 
-    /* ---- random calls; NULL functions do nothing ---- */
+    /* ---- drawn cases and random calls; NULL functions do nothing ---- */
 
     /* Draws the operands of a valid call and its attributes. */
     void (*draw)(struct call *call, const struct block *block);
@@ -68,7 +71,10 @@ struct suite_class {
                             double *high);
     /* Gives an attribute an invalid value. Returns false without attributes. */
     bool (*draw_invalid_attribute)(struct call *call);
-    /* Frequency of each operator relative to others; 0 stands for 1. */
+    /*
+     * Frequency of each operator in random calls, and the number of its drawn
+     * cases, relative to others; 0 stands for 1.
+     */
     uint32_t weight;
 
     /* ---- invalid calls ---- */
@@ -81,12 +87,6 @@ struct suite_class {
 
 /* Returns the class of an operator. */
 const struct suite_class *class_of(const struct op_row *row);
-/*
- * Returns true if a case runs: always, or with probability 1 / n, or less in a
- * smoke run.
- */
-bool form_chosen(const struct suite *suite, struct random *choice, bool always,
-                 uint64_t n);
 /*
  * Sets out_rows to the operators that GEMM and convolutions accept as
  * activation. A smoke run gets two of them, which depend on the seed and on

@@ -70,66 +70,6 @@ static void reference(const struct call *call, const struct dense *in,
     free(items);
 }
 
-/* ---- cases ---- */
-
-enum values { NORMAL, TIES, SPECIALS, RISING, FALLING };
-
-static const struct topk_form {
-    const char *name;
-    enum level level;
-    struct shape shape;
-    int64_t axis, k;
-    enum operand_layout in, out;
-    enum values values;
-} forms[] = {
-    {"[1] 1", SOME, S(1), 0, 1, DENSE, DENSE, NORMAL},
-    {"[5] 0", SOME, S(5), 0, 0, DENSE, DENSE, NORMAL},
-    {"[7] 7", SOME, S(7), -1, 7, DENSE, DENSE, NORMAL},
-    {"[100] 10", ALWAYS, S(100), 0, 10, DENSE, DENSE, NORMAL},
-    {"ties [300] 40", ALWAYS, S(300), 0, 40, DENSE, DENSE, TIES},
-    {"specials [33,64] 9", ALWAYS, S(33, 64), 1, 9, DENSE, DENSE, SPECIALS},
-    {"specials [3,70] 70", SOME, S(3, 70), 1, 70, DENSE, DENSE, SPECIALS},
-    {"[1000,8] 2", ALWAYS, S(1000, 8), 1, 2, DENSE, DENSE, NORMAL},
-    {"[3,9000] 1", SOME, S(3, 9000), 1, 1, DENSE, DENSE, NORMAL},
-    {"rising [2,9000] 100", SOME, S(2, 9000), 1, 100, DENSE, DENSE, RISING},
-    {"falling [9000] 300", SOME, S(9000), 0, 300, DENSE, DENSE, FALLING},
-    {"ties [40001] 17", ALWAYS, S(40001), 0, 17, DENSE, DENSE, TIES},
-    {"rising [70001] 1000", SOME, S(70001), 0, 1000, DENSE, DENSE, RISING},
-    {"[2,5000] 1024", ALWAYS, S(2, 5000), 1, 1024, DENSE, DENSE, NORMAL},
-    {"[3,3001] 1025", ALWAYS, S(3, 3001), 1, 1025, DENSE, DENSE, TIES},
-    {"[2500] 2500", SOME, S(2500), 0, 2500, DENSE, DENSE, SPECIALS},
-    {"[20,6,5] 4", ALWAYS, S(20, 6, 5), 0, 4, DENSE, DENSE, NORMAL},
-    {"[4,60,7] 11", ALWAYS, S(4, 60, 7), 1, 11, DENSE, DENSE, TIES},
-    {"offset [9,31] 6", SOME, S(9, 31), 1, 6, OFFSET, OFFSET, NORMAL},
-    {"padded [9,23] 5", SOME, S(9, 23), -2, 5, PADDED, PADDED, NORMAL},
-    {"transposed [19,21] 3", SOME, S(19, 21), 1, 3, REVERSED, DENSE, NORMAL},
-    {"negative [12,34] 34", SOME, S(12, 34), 1, 34, NEGATIVE, NEGATIVE, NORMAL},
-    {"any [5,6,7] 2", ALWAYS, S(5, 6, 7), 1, 2, ANY, ANY, TIES},
-    {"rank 8", SOME, S(2, 1, 3, 2, 2, 4, 2, 2), 5, 3, ANY, ANY, NORMAL},
-    {"zero [8,9] 4", SOME, S(8, 9), 1, 4, REPEATED, DENSE, NORMAL},
-    {"empty [0,4] 2", SOME, S(0, 4), 1, 2, DENSE, DENSE, NORMAL},
-    {"empty [4,0] 0", SOME, S(4, 0), 1, 0, DENSE, DENSE, NORMAL},
-    {"long [300007] 5000", FULL, S(300007), 0, 5000, DENSE, DENSE, NORMAL},
-    {"long [2,300007] 64", FULL, S(2, 300007), 1, 64, DENSE, DENSE, RISING},
-};
-
-static void values_fill(struct operand *operand, struct random *random,
-                        enum values values)
-{
-    if (values == NORMAL)
-        operand_fill_normal(operand, random, 1, 0);
-    else if (values == SPECIALS)
-        operand_fill_special(operand, random, 3);
-    for (int64_t i = 0; i < operand->elements && values >= TIES; i++) {
-        if (values == TIES)
-            element_set(operand, i, (double)random_between(random, -3, 3));
-        else if (values == RISING)
-            element_set(operand, i, (double)i);
-        else if (values == FALLING)
-            element_set(operand, i, (double)-i);
-    }
-}
-
 static struct shape with_length(const struct shape *shape, int64_t axis,
                                 int64_t k)
 {
@@ -137,45 +77,6 @@ static struct shape with_length(const struct shape *shape, int64_t axis,
 
     result.at[axis_from_start(axis, shape->rank)] = k;
     return result;
-}
-
-static void form_run(struct suite *suite, const struct op_row *row,
-                     const struct topk_form *form, bool largest, bool sorted)
-{
-    const struct shape out = with_length(&form->shape, form->axis, form->k);
-    struct call *call =
-        call_begin(suite, row, "%s %s%s", form->name,
-                   largest ? "largest" : "smallest", sorted ? "" : " unsorted");
-
-    if (call == NULL)
-        return;
-    call->ints[AXIS] = form->axis;
-    call->ints[K] = form->k;
-    call->ints[LARGEST] = largest;
-    call->ints[SORTED] = sorted;
-    values_fill(call_operand(call, 0, TANDEM_F32, &form->shape, form->in),
-                call->random, form->values);
-    call_operand(call, 1, TANDEM_F32, &out, form->out);
-    call_operand(call, 2, TANDEM_I64, &out, form->out);
-    call_end(suite, call);
-}
-
-static void cases(struct suite *suite, const struct op_row *row)
-{
-    const struct suite_options *options = suite->options;
-    struct random choice;
-
-    random_seed(&choice, options->seed, row->name);
-    for (uint32_t i = 0; i < COUNT_OF(forms); i++)
-        for (uint32_t k = 0; k < 3; k++) {
-            bool chosen = random_once_in(&choice, options->smoke ? 12 : 2);
-            bool always = forms[i].level == ALWAYS && k < 2 && !options->smoke;
-
-            if (forms[i].level == FULL && !options->full)
-                continue;
-            if (options->full || options->filter != NULL || always || chosen)
-                form_run(suite, row, &forms[i], k != 1, k != 2);
-        }
 }
 
 /* ---- random calls ---- */
@@ -250,7 +151,6 @@ static void make_valid(struct mistaken_call *p)
 MISTAKE_TABLE(topk_mistakes, TOPK_MISTAKES)
 
 const struct suite_class suite_topk = {
-    .cases = cases,
     .reference = reference,
     .draw = draw_call,
     .draw_invalid_attribute = draw_invalid_attribute,

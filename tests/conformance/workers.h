@@ -26,8 +26,8 @@ struct claims {
 struct worker {
     struct claims *claims;
     uint64_t begin, end; /* The cases that this worker claimed last. */
-    uint64_t cases; /* The number of cases that case_begin has selected. */
-    bool is_first;  /* Prints the header, and the warnings of open. */
+    uint64_t cases;      /* The number of cases that case_begin has selected. */
+    bool is_first;       /* Prints the header, and the warnings of open. */
 };
 
 /* ---- in a worker ---- */
