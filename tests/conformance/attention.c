@@ -272,7 +272,7 @@ const struct suite_class suite_attention = {
     .draw = draw,
     .fill = fill_mask,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 3,
+    .weight = 6,
     .make_valid = make_valid,
     CLASS_MISTAKES(attention_mistakes),
 };

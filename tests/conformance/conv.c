@@ -222,7 +222,8 @@ static int64_t channels_draw(struct call *call, struct shapes *shapes)
     int64_t group =
         random_once_in(random, 3) ? random_between(random, 1, 6) : 1;
     int64_t in = group * random_between(random, 0, 9);
-    int64_t out = group * random_between(random, 0, 9);
+    int64_t out =
+        group * random_between(random, 0, random_once_in(random, 2) ? 24 : 9);
 
     if (random_once_in(random, 4))
         group = in = out = random_between(random, 1, 12);
@@ -388,7 +389,7 @@ const struct suite_class suite_conv = {
     .reference = reference,
     .draw = draw,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 3,
+    .weight = 6,
     .make_valid = make_valid,
     CLASS_MISTAKES(conv_mistakes),
 };

@@ -235,7 +235,7 @@ const struct suite_class suite_pool = {
     .reference = reference,
     .draw = draw,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 3,
+    .weight = 4,
     .make_valid = make_valid,
     CLASS_MISTAKES(pool_mistakes),
 };

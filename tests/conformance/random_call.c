@@ -16,7 +16,7 @@
 #define DRAWN_CASES_SMOKE 4u
 #define DRAWN_CASES 20u
 #define DRAWN_CASES_FULL 100u
-#define MAX_DRAWN_WEIGHT 4u
+#define MAX_DRAWN_WEIGHT 6u
 /* Cases with the same block. */
 #define DRAWN_BLOCK 4u
 

@@ -475,7 +475,7 @@ const struct suite_class suite_resize = {
     .reference = reference,
     .draw = draw_call,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 4,
+    .weight = 6,
     .make_valid = make_valid,
     CLASS_MISTAKES(resize_mistakes),
 };

@@ -212,7 +212,7 @@ const struct suite_class suite_rotary_embedding = {
     .draw = draw,
     .fill = fill_positions,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 2,
+    .weight = 4,
     .make_valid = make_valid,
     CLASS_MISTAKES(rotary_mistakes),
 };

@@ -154,7 +154,7 @@ const struct suite_class suite_topk = {
     .reference = reference,
     .draw = draw_call,
     .draw_invalid_attribute = draw_invalid_attribute,
-    .weight = 2,
+    .weight = 4,
     .make_valid = make_valid,
     CLASS_MISTAKES(topk_mistakes),
 };
