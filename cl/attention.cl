@@ -187,6 +187,9 @@ KERNEL void attention(__global float *out, __global const float *q,
                         fma(own, chunk[x + j * ITEMS_PER_QUERY][d], score[j]);
             }
         }
+        /* Other items may still read the weights of the keys before. */
+        if (p.width == 0)
+            barrier(CLK_LOCAL_MEM_FENCE);
         REPEAT (j, COLUMNS)
             weights[y][x + j * ITEMS_PER_QUERY] = score[j];
         const float factor =
