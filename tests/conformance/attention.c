@@ -6,6 +6,7 @@
 #include "element_value.h"
 #include "inputs.h"
 #include "suite_class.h"
+#include "tolerance.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -116,7 +117,7 @@ static void query_fill(const struct call *call, const struct dense *in,
             finite = finite && isfinite(x);
         }
         out->real[at + e] = sum;
-        out->tolerance[at + e] = call->row->tolerance * REFERENCE_2EPS *
+        out->tolerance[at + e] = call->row->tolerance * TOLERANCE_2EPS *
                                      (1.0 + scores->magnitude) * magnitude +
                                  0x1p-125 * (1.0 + size);
         if (scores->unspecified || !finite || size > 0x1p126)
@@ -135,7 +136,7 @@ static void reference(const struct call *call, const struct dense *in,
 
     expected_init(out, EXPECTED_REAL, count);
     expected_allow_unspecified(out);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t i = 0; i < count; i += desc->shape[3]) {
         scores_fill(call, in, query, &scores);
         query_fill(call, in, query, &scores, i, out);

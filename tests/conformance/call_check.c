@@ -12,6 +12,7 @@
 #include "gemm_launch.h"
 #include "reference.h"
 #include "suite_class.h"
+#include "tolerance.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

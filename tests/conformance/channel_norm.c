@@ -5,6 +5,7 @@
  */
 #include "element_value.h"
 #include "norm.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -35,7 +36,7 @@ static void batch_reference(const struct call *call, const struct dense *in,
 
         out->real[i] =
             (double)(((long double)x - mean) / divisor * scale + bias);
-        out->tolerance[i] = call->row->tolerance * REFERENCE_2EPS *
+        out->tolerance[i] = call->row->tolerance * TOLERANCE_2EPS *
                             (double)(size / divisor + fabs(bias));
         out->tolerance[i] +=
             reference_flushed(bias) +
@@ -53,7 +54,7 @@ static void reference(const struct call *call, const struct dense *in,
                       struct expected *out)
 {
     expected_init(out, EXPECTED_REAL, in->elements);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     if (in->elements == 0)
         return;
     if (call->row->id == TANDEM_OP_BATCH_NORM) {

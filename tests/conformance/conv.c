@@ -6,6 +6,7 @@
 #include "elementwise_reference.h"
 #include "inputs.h"
 #include "suite_class.h"
+#include "tolerance.h"
 
 #include <float.h>
 #include <math.h>
@@ -125,12 +126,12 @@ static void reference(const struct call *call, const struct dense *in,
         (double)(desc->shape[1] > 0 ? desc->shape[1] : 1) *
         (is_transpose(call->row) ? (double)call->ints[GROUP] : 1.0);
     const double relative =
-        (call->row->tolerance + 2.0 * sqrt(depth)) * REFERENCE_2EPS;
+        (call->row->tolerance + 2.0 * sqrt(depth)) * TOLERANCE_2EPS;
     int64_t index[TANDEM_MAX_RANK] = {0};
 
     expected_init(out, EXPECTED_REAL, count);
     expected_allow_unspecified(out);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t i = 0; i < count; i++) {
         struct sum sum = products_sum(call, in, index, desc->shape[1]);
         /* The input and the weight are truncated or rounded to TF32. */

@@ -5,6 +5,7 @@
  */
 #include "element_value.h"
 #include "row_case.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -39,7 +40,7 @@ static void line_sum(const struct call *call, const struct dense *in,
         now.finite += isfinite(x) ? fabs(x) : 0.0;
         const struct totals *totals = call->ints[1] != 0 ? &before : &now;
         out->real[at] = (double)totals->sum;
-        out->tolerance[at] = t * REFERENCE_2EPS * (double)totals->magnitude;
+        out->tolerance[at] = t * TOLERANCE_2EPS * (double)totals->magnitude;
         if (totals->finite > (long double)MAX_MAGNITUDE)
             out->unspecified[at] = UNSPECIFIED_UNLESS_NAN;
     }
@@ -55,7 +56,7 @@ static void reference(const struct call *call, const struct dense *in,
 
     expected_init(out, EXPECTED_REAL, in->elements);
     expected_allow_unspecified(out);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t line = 0; n > 0 && line < in->elements / n; line++) {
         int64_t start = line / inner * n * inner + line % inner;
 

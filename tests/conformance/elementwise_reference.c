@@ -3,6 +3,7 @@
 #include "elementwise_reference.h"
 
 #include "element_value.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -363,28 +364,6 @@ static double real_value(const struct call *call, const struct dense *in,
 }
 
 /*
- * The metrics ULP_PLUS_INPUT and TERM_MAGNITUDE of hardswish are relative to x,
- * TERM_MAGNITUDE of hardsigmoid to its terms.
- */
-double reference_unary_tolerance(const struct op_row *row, double r, double x,
-                                 const double *floats)
-{
-    if (row->id == TANDEM_OP_HARDSIGMOID)
-        x = fabs(reference_attribute(floats[0]) * x) +
-            fabs(reference_attribute(floats[1]));
-    if (row->id == TANDEM_OP_HARDSIGMOID && isinf(x))
-        return 0.0;
-    switch (row->metric) {
-    case TANDEM_METRIC_ULP_PLUS_INPUT:
-        return reference_ulp(row->tolerance, r) + 0x1p-20 * fabs(x);
-    case TANDEM_METRIC_TERM_MAGNITUDE:
-        return row->tolerance * REFERENCE_2EPS * fabs(x);
-    default:
-        return reference_ulp(row->tolerance, r);
-    }
-}
-
-/*
  * Returns an argument in [low, high] where the operator has its smallest value
  * or a jump, or `low` if it is monotonic there. The minima are rounded; the
  * values near a minimum differ by less than 1e-6.
@@ -447,8 +426,7 @@ bool reference_activation(uint32_t id, const double *parameters, double x,
     }
     *out_tolerance = difference;
     if (row->metric != TANDEM_METRIC_EXACT)
-        *out_tolerance +=
-            reference_unary_tolerance(row, *out_real, x, parameters);
+        *out_tolerance += tolerance_unary(row, *out_real, x, parameters);
     return true;
 }
 
@@ -472,7 +450,7 @@ void elementwise_reference(const struct call *call, const struct dense *in,
     expected_init(out, EXPECTED_REAL, n);
     out->exact = row->metric == TANDEM_METRIC_EXACT;
     if (row->metric == TANDEM_METRIC_TERM_MAGNITUDE)
-        out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+        out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t i = 0; i < n; i++) {
         bool relative = row->metric == TANDEM_METRIC_ULP_PLUS_INPUT ||
                         row->metric == TANDEM_METRIC_TERM_MAGNITUDE;
@@ -483,7 +461,6 @@ void elementwise_reference(const struct call *call, const struct dense *in,
         if (relative && x == (double)-INFINITY &&
             row->id != TANDEM_OP_HARDSIGMOID)
             out->real[i] = (double)NAN;
-        out->tolerance[i] =
-            reference_unary_tolerance(row, out->real[i], x, call->floats);
+        out->tolerance[i] = tolerance_unary(row, out->real[i], x, call->floats);
     }
 }

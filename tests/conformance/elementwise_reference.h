@@ -10,10 +10,6 @@ void elementwise_reference(const struct call *call, const struct dense *in,
 /* Returns the value of a unary operator; GEMM's activations use it, too. */
 double reference_unary(uint32_t id, double x, const int64_t *ints,
                        const double *floats);
-/* Returns the tolerance of the value r at x. */
-double reference_unary_tolerance(const struct op_row *row, double r, double x,
-                                 const double *floats);
-
 /*
  * Sets *out_real to the activation of x, and *out_tolerance to the tolerance if
  * x has an error of at most `error`. The activation is an operator of class

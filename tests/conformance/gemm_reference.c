@@ -4,6 +4,7 @@
 
 #include "element_value.h"
 #include "elementwise_reference.h"
+#include "tolerance.h"
 
 #include <float.h>
 #include <math.h>
@@ -76,7 +77,7 @@ static double tolerance_of(const struct tandem_gemm *gemm, double scale,
                            double flag_error)
 {
     return (op_find(TANDEM_OP_GEMM)->tolerance + 2.0 * sqrt((double)gemm->k)) *
-               REFERENCE_2EPS * scale +
+               TOLERANCE_2EPS * scale +
            flag_error;
 }
 
@@ -284,7 +285,7 @@ void gemm_reference(const struct call *call, const struct dense *inputs,
 
     (void)inputs;
     expected_init(out, EXPECTED_REAL, shape_count(3, shape));
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     expected_allow_unspecified(out);
     operands_init(&operands, gemm);
     for (int64_t batch = 0; batch < gemm->batch; batch++) {

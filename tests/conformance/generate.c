@@ -3,6 +3,7 @@
 #include "element_value.h"
 #include "inputs.h"
 #include "moved.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -51,10 +52,10 @@ static void reference_range(const struct call *call, const struct dense *in,
         return;
     }
     expected_init(out, EXPECTED_REAL, n);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t i = 0; i < n; i++) {
         out->real[i] = start + (double)i * delta;
-        out->tolerance[i] = call->row->tolerance * REFERENCE_2EPS *
+        out->tolerance[i] = call->row->tolerance * TOLERANCE_2EPS *
                             (fabs(start) + fabs((double)i * delta));
     }
 }

@@ -7,6 +7,7 @@
 
 #include "element_value.h"
 #include "row_case.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -52,7 +53,7 @@ void norm_element(const struct call *call, const struct dense *in,
 
     out->real[i] = (double)(h * scale + bias);
     out->tolerance[i] =
-        call->row->tolerance * REFERENCE_2EPS *
+        call->row->tolerance * TOLERANCE_2EPS *
         (double)(fabs(scale) * (1 + fabsl(h)) * size + fabs(bias));
     out->tolerance[i] += reference_flushed(bias) +
                          (double)(reference_flushed(scale) * fabsl(h) +
@@ -88,7 +89,7 @@ static void rms_element(const struct call *call, const struct dense *in,
 
     out->real[i] = (double)(h * scale);
     out->tolerance[i] =
-        call->row->tolerance * REFERENCE_2EPS * fabs(out->real[i]) +
+        call->row->tolerance * TOLERANCE_2EPS * fabs(out->real[i]) +
         flushed_error(h, scale);
     if (isinf(flushed_error(h, scale)))
         out->unspecified[i] = UNSPECIFIED;
@@ -104,7 +105,7 @@ static void reference(const struct call *call, const struct dense *in,
 
     expected_init(out, EXPECTED_REAL, in->elements);
     expected_allow_unspecified(out);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t begin = 0; begin < in->elements; begin += count) {
         struct moments row =
             moments_of(in, begin, count, layer, call->floats[0]);

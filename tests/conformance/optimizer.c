@@ -5,6 +5,7 @@
  */
 #include "element_value.h"
 #include "suite_class.h"
+#include "tolerance.h"
 
 #include <float.h>
 #include <math.h>
@@ -55,7 +56,7 @@ static void step_store(const struct call *call, struct expected *out, int64_t i,
 {
     out->real[i] = (double)step.value;
     out->tolerance[i] =
-        call->row->tolerance * REFERENCE_2EPS * (double)step.scale +
+        call->row->tolerance * TOLERANCE_2EPS * (double)step.scale +
         (double)step.flushed;
     if (step.range > FLT_MAX && isfinite((double)step.range))
         out->unspecified[i] = UNSPECIFIED;
@@ -167,7 +168,7 @@ static void reference(const struct call *call, const struct dense *in,
     for (uint32_t k = 0; k < call->outputs; k++) {
         expected_init(&out[k], EXPECTED_REAL, n);
         expected_allow_unspecified(&out[k]);
-        out[k].subnormal_tolerance = REFERENCE_SUBNORMAL;
+        out[k].subnormal_tolerance = TOLERANCE_SUBNORMAL;
     }
     for (int64_t i = 0; i < n; i++) {
         struct step w, m, v;

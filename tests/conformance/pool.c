@@ -6,6 +6,7 @@
 #include "element_value.h"
 #include "inputs.h"
 #include "suite_class.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -95,7 +96,7 @@ static void reference(const struct call *call, const struct dense *in,
 
     expected_init(&out[0], EXPECTED_REAL, count);
     out[0].exact = !is_average(call);
-    out[0].subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out[0].subnormal_tolerance = TOLERANCE_SUBNORMAL;
     if (call->outputs > 1)
         expected_init(&out[1], EXPECTED_INTEGER, count);
     for (int64_t i = 0; i < count; i++) {
@@ -108,7 +109,7 @@ static void reference(const struct call *call, const struct dense *in,
         if (is_average(call))
             out[0].tolerance[i] =
                 (call->row->tolerance + reference_log2(result.elements)) *
-                REFERENCE_2EPS * (double)(result.magnitude / n);
+                TOLERANCE_2EPS * (double)(result.magnitude / n);
         if (call->outputs > 1)
             out[1].integer[i] = result.where;
         index_next(desc->rank, desc->shape, index);

@@ -6,6 +6,7 @@
 #include "element_value.h"
 #include "row_case.h"
 #include "slots.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -91,21 +92,6 @@ static double slot_value(uint32_t id, const struct slot *slot,
     }
 }
 
-static double slot_tolerance(const struct op_row *row, const struct slot *slot,
-                             double real, double scale)
-{
-    switch (row->metric) {
-    case TANDEM_METRIC_LOG_SUM_EXP:
-        return slot_log_tolerance(row, slot, real);
-    case TANDEM_METRIC_PROD:
-        return (row->tolerance + (double)slot->count) * REFERENCE_2EPS *
-               fabs(real);
-    default:
-        return (row->tolerance + reference_log2(slot->count)) * REFERENCE_2EPS *
-               scale;
-    }
-}
-
 static void reference(const struct call *call, const struct dense *in,
                       struct expected *out)
 {
@@ -117,7 +103,7 @@ static void reference(const struct call *call, const struct dense *in,
     slots_init(&slots, call, in, axes, row->id == TANDEM_OP_LOG_SUM_EXP);
     expected_init(out, EXPECTED_REAL, slots.count);
     out->exact = row->metric == TANDEM_METRIC_EXACT;
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     if (row->metric == TANDEM_METRIC_PROD)
         expected_allow_unspecified(out);
     for (int64_t i = 0; i < slots.count; i++) {
@@ -125,7 +111,7 @@ static void reference(const struct call *call, const struct dense *in,
         double scale;
 
         out->real[i] = slot_value(row->id, slot, &scale);
-        out->tolerance[i] = slot_tolerance(row, slot, out->real[i], scale);
+        out->tolerance[i] = tolerance_reduction(row, slot, out->real[i], scale);
         if (out->unspecified != NULL && prod_is_unspecified(slot))
             out->unspecified[i] = UNSPECIFIED_UNLESS_NAN;
     }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Expected results in float64 or better, and the allowed error of a result by
- * the operator's metric (enum tandem_metric). The files of the operator classes
- * compute them. Pure functions over dense copies of the inputs, without a
- * plugin.
+ * Expected results in float64 or better, with their tolerances. The files of
+ * the operator classes compute them. Pure functions over dense copies of the
+ * inputs, without a plugin.
  */
 #ifndef TANDEM_CONFORMANCE_REFERENCE_H
 #define TANDEM_CONFORMANCE_REFERENCE_H
@@ -46,29 +45,12 @@ void expected_finish(struct expected *expected);
 /* Allows to mark elements as unspecified. */
 void expected_allow_unspecified(struct expected *expected);
 /*
- * Returns true if an element of an output is acceptable. *out_error is its
- * error in units of the tolerance, or infinite if the metric has no tolerance.
- */
-bool expected_accepts(const struct expected *expected, int64_t element,
-                      uint32_t dtype, uint64_t bits, double *out_error);
-
-/* Two epsilons of f32, the unit of the metrics. */
-#define REFERENCE_2EPS 0x1p-23
-/* The subnormal_tolerance of metrics that are relative to a scale. */
-#define REFERENCE_SUBNORMAL (8 * 0x1p-149)
-/*
  * Returns a float attribute as operators use it: clamped to the range between
  * the smallest and the largest magnitude of f32.
  */
 double reference_attribute(double value);
 /* Returns epsilon, but at least 2^-126 if it is positive. */
 double reference_epsilon(double value);
-/* Returns what flushing an input x to zero loses: |x| if x is subnormal. */
-double reference_flushed(double x);
-/* Returns the tolerance of the metric ULP. */
-double reference_ulp(double tolerance, double real);
-/* Returns log2 n, or 0 for n < 1. */
-double reference_log2(int64_t n);
 /* Returns the axis that an attribute selects, counted from 0. */
 int64_t axis_from_start(int64_t axis, uint32_t rank);
 

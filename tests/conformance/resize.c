@@ -4,6 +4,7 @@
  * layouts.
  */
 #include "row_case.h"
+#include "tolerance.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -282,7 +283,7 @@ static void reference(const struct call *call, const struct dense *in,
     expected_allow_unspecified(out);
     if (out->elements == 0)
         return;
-    out->subnormal_tolerance = nearest ? 0 : REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = nearest ? 0 : TOLERANCE_SUBNORMAL;
     memcpy(now.shape, in->shape, sizeof(now.shape));
     partial_allocate(&now, in->elements);
     for (int64_t i = 0; i < in->elements; i++) {
@@ -301,7 +302,7 @@ static void reference(const struct call *call, const struct dense *in,
         out->real[i] = now.value[i];
         if (nearest)
             continue;
-        out->tolerance[i] = call->row->tolerance * REFERENCE_2EPS *
+        out->tolerance[i] = call->row->tolerance * TOLERANCE_2EPS *
                             now.weights[i] * now.weights[i] *
                             (1 + now.most_taps / 16) * now.largest[i];
         if (now.arbitrary[i] ||

@@ -6,6 +6,7 @@
 #include "element_value.h"
 #include "inputs.h"
 #include "suite_class.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -25,7 +26,7 @@ static void sum_set(const struct call *call, double p, double q,
 
     out->real[at] = p + q;
     out->tolerance[at] =
-        call->row->tolerance * REFERENCE_2EPS * magnitude + 0x1p-125;
+        call->row->tolerance * TOLERANCE_2EPS * magnitude + 0x1p-125;
     if ((isfinite(p) && fabs(p) > MAX_TERM) ||
         (isfinite(q) && fabs(q) > MAX_TERM))
         out->unspecified[at] = UNSPECIFIED_UNLESS_NAN;
@@ -83,7 +84,7 @@ static void reference(const struct call *call, const struct dense *in,
 
     expected_init(out, EXPECTED_REAL, in[X].elements);
     expected_allow_unspecified(out);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t i = 0; i < in[X].elements; i += shape[3]) {
         row_set(call, in, i, cache_row(call, in, index[0], index[2]), out);
         index_next(3, shape, index);

@@ -98,10 +98,3 @@ void slots_finish(struct slots *slots)
     free(slots->all);
     free(slots->of_element);
 }
-
-double slot_log_tolerance(const struct op_row *row, const struct slot *slot,
-                          double real)
-{
-    return (row->tolerance + reference_log2(slot->count)) * REFERENCE_2EPS *
-           fmax(1.0, fmax(fabs(real), slot->largest));
-}

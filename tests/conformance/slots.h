@@ -32,8 +32,5 @@ struct slots {
 void slots_init(struct slots *slots, const struct call *call,
                 const struct dense *in, uint32_t axes, bool exponentials);
 void slots_finish(struct slots *slots);
-/* Returns the tolerance of TANDEM_METRIC_LOG_SUM_EXP. */
-double slot_log_tolerance(const struct op_row *row, const struct slot *slot,
-                          double real);
 
 #endif

@@ -6,6 +6,7 @@
 #include "element_value.h"
 #include "row_case.h"
 #include "slots.h"
+#include "tolerance.h"
 
 #include <math.h>
 
@@ -33,7 +34,7 @@ static void reference_softmax(const struct call *call, const struct dense *in,
 
     slots_init(&slots, call, in, 1u << axis, true);
     expected_init(out, EXPECTED_REAL, in->elements);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t i = 0; i < in->elements; i++) {
         const struct slot *slot = &slots.all[slots.of_element[i]];
         double x = dense_real(in, i);
@@ -42,8 +43,8 @@ static void reference_softmax(const struct call *call, const struct dense *in,
 
         out->real[i] = r;
         out->tolerance[i] =
-            logarithm ? slot_log_tolerance(row, slot, r)
-                      : (t + fabs(x - slot->max)) * REFERENCE_2EPS * fabs(r);
+            logarithm ? tolerance_log_sum_exp(row, slot, r)
+                      : (t + fabs(x - slot->max)) * TOLERANCE_2EPS * fabs(r);
     }
     slots_finish(&slots);
 }
@@ -59,7 +60,7 @@ static void loss_row(const struct call *call, const struct dense *in,
     }
     out->real[row] =
         -softmax_value(true, slot, dense_real(in, row * c + label));
-    out->tolerance[row] = slot_log_tolerance(call->row, slot, out->real[row]);
+    out->tolerance[row] = tolerance_log_sum_exp(call->row, slot, out->real[row]);
 }
 
 static void loss_gradient(const struct call *call, const struct dense *in,
@@ -76,7 +77,7 @@ static void loss_gradient(const struct call *call, const struct dense *in,
     if (label < 0 || label >= c)
         out->real[i] = (double)NAN;
     out->tolerance[i] =
-        call->row->tolerance * REFERENCE_2EPS * fabs(scale) *
+        call->row->tolerance * TOLERANCE_2EPS * fabs(scale) *
         ((p > 0.0 ? p * (1.0 + fabs(x - slot->max) / 16.0) : 0.0) + hot);
 }
 
@@ -89,7 +90,7 @@ static void reference_cross_entropy(const struct call *call,
 
     slots_init(&slots, call, in, 2u, true);
     expected_init(out, EXPECTED_REAL, gradient ? in->elements : slots.count);
-    out->subnormal_tolerance = REFERENCE_SUBNORMAL;
+    out->subnormal_tolerance = TOLERANCE_SUBNORMAL;
     for (int64_t i = 0; i < out->elements; i++) {
         if (gradient)
             loss_gradient(call, in, &slots.all[slots.of_element[i]], i, out);
