@@ -60,7 +60,8 @@ static void loss_row(const struct call *call, const struct dense *in,
     }
     out->real[row] =
         -softmax_value(true, slot, dense_real(in, row * c + label));
-    out->tolerance[row] = tolerance_log_sum_exp(call->row, slot, out->real[row]);
+    out->tolerance[row] =
+        tolerance_log_sum_exp(call->row, slot, out->real[row]);
 }
 
 static void loss_gradient(const struct call *call, const struct dense *in,
