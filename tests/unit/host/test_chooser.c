@@ -598,31 +598,6 @@ TEST(test_unsupported_operators_run_elsewhere)
                         1, unsupported.outputs, 1));
 }
 
-LOOP_TEST(test_the_cheapest_of_several_gpus, 3)
-{
-    struct op_case call;
-    struct tandem_explanation e;
-
-    setenv("TANDEM_TEST_PLUGIN", "devices=3", 1);
-    script_all(&cpu, 1e6, 0);
-    script_save("cpu", &cpu);
-    for (int i = 0; i < 3; i++) {
-        char name[] = "simulated:0";
-
-        name[sizeof(name) - 2] = (char)('0' + i);
-        script_all(&gpu, i == _i ? 100 : 200, 0);
-        script_save(name, &gpu);
-    }
-    context = context_new(NULL);
-    call = op_case(TANH, 100);
-    e = explain(&call);
-    ck_assert_uint_eq(e.candidate_count, 4);
-    ck_assert_uint_eq(e.chosen,
-                      device_named(context, "simulated") + (uint32_t)_i);
-    run(&call);
-    ck_assert_uint_eq(last_device(context), e.chosen);
-}
-
 /* Without profiles, small operators run on the CPU. */
 TEST(test_defaults_are_conservative)
 {

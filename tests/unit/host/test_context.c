@@ -269,22 +269,6 @@ TEST(test_no_device)
     expect_last_error("neg: there is no device: ");
 }
 
-TEST(test_force_device)
-{
-    struct tandem_context *context = context_new(NULL);
-    const uint32_t simulated = device_named(context, "simulated");
-
-    OK(tandem_context_force_device(context, simulated));
-    ck_assert_uint_eq(relu_device(context), simulated);
-    ck_assert_uint_eq(last_explanation(context).forced, 1);
-    OK(tandem_context_force_device(context, 0));
-    ck_assert_uint_eq(relu_device(context), 0);
-    OK(tandem_context_force_device(context, TANDEM_ANY_DEVICE));
-    relu_device(context);
-    ck_assert_uint_eq(last_explanation(context).forced, 0);
-    BAD(tandem_context_force_device(context, 15));
-}
-
 /* The log has the warnings unless TANDEM_LOG excludes them. */
 TEST(test_log_levels)
 {
@@ -348,16 +332,21 @@ TEST(test_bad_variables_are_named)
     unsetenv("TANDEM_OPENCL_BLOCKLIST");
 }
 
-TEST(test_contexts_are_independent)
+TEST(test_force_device)
 {
     struct tandem_context *one = context_new(NULL), *two = context_new(NULL);
 
     OK(tandem_context_force_device(one, device_named(one, "simulated")));
     ck_assert_uint_eq(relu_device(one), device_named(one, "simulated"));
+    ck_assert_uint_eq(last_explanation(one).forced, 1);
     OK(tandem_context_force_device(two, 0));
     ck_assert_uint_eq(relu_device(two), 0);
+    OK(tandem_context_force_device(one, TANDEM_ANY_DEVICE));
+    relu_device(one);
+    ck_assert_uint_eq(last_explanation(one).forced, 0);
     tandem_context_destroy(one);
     ck_assert_uint_eq(relu_device(two), 0);
+    ck_assert_uint_eq(last_explanation(two).forced, 1);
 }
 
 TEST(test_options_may_be_absent_or_short)
@@ -405,26 +394,36 @@ static struct tandem_context *context_with_gpus(const char *plugin,
     return context_new(NULL);
 }
 
-/* If two platforms list the same GPU, the first one is used. */
+TEST(test_the_cheapest_of_several_gpus)
+{
+    for (int i = 0; i < 3; i++) {
+        double costs[] = {200, 200, 200};
+        struct tandem_context *context;
+
+        costs[i] = 100;
+        context = context_with_gpus("devices=3", costs);
+        ck_assert_uint_eq(relu_device(context),
+                          device_named(context, "simulated") + (uint32_t)i);
+        ck_assert_uint_eq(last_explanation(context).candidate_count, 4);
+    }
+}
+
+/* If two platforms list the same GPU, the first one is used. A caller who names
+ * the duplicate gets it. */
 TEST(test_a_duplicate_is_not_selected)
 {
     static const double costs[] = {1e5, 0, 1e5};
     struct tandem_context *context =
         context_with_gpus("devices=3,duplicates=1:0", costs);
-    float data = 4, out = 0;
-    struct tandem_tensor *x = vector_wrap(context, &data, 1);
-    struct tandem_tensor *y = vector_wrap(context, &out, 1);
+    uint32_t duplicate = device_named(context, "simulated:1");
 
     for (int i = 0; i < 10; i++)
         ck_assert_uint_eq(relu_device(context),
                           device_named(context, "simulated:0"));
     ck_assert_uint_eq(last_explanation(context).candidate_count, 3);
     ck_assert_uint_eq(counters_read(1).opens, 0);
-    /* A caller who names the duplicate gets it. */
-    unary_on(context, device_named(context, "simulated:1"), TANDEM_OP_NEG, x,
-             y);
-    OK(tensor_wait(y));
-    ck_assert_float_eq(out, -4);
+    OK(tandem_context_force_device(context, duplicate));
+    ck_assert_uint_eq(relu_device(context), duplicate);
     ck_assert_uint_eq(counters_read(1).opens, 1);
 }
 

@@ -154,15 +154,6 @@ TEST(test_data_on_a_lost_device_is_lost)
     ck_assert_float_eq(y[0], -1);
 }
 
-TEST(test_a_wait_that_never_ends)
-{
-    start("wait:1");
-    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
-    FAILS(TANDEM_NOT_READY, tandem_tensor_sync(ty, 1000));
-    OK(tensor_wait(ty));
-    ck_assert_float_eq(y[0], -1);
-}
-
 TEST(test_a_poll_does_not_wait)
 {
     struct sim_counters before;

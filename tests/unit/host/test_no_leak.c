@@ -123,24 +123,6 @@ TEST(test_sim)
     ck_assert_uint_eq(end.launches + end.gemms, end.executed);
 }
 
-/* Creates and destroys whole contexts with their devices. */
-TEST(test_contexts)
-{
-    uint64_t resident = 0;
-
-    for (int i = 0; i < 200; i++) {
-        struct tandem_context *context = context_new(NULL);
-
-        context_works(context);
-        unary_on(context, device_named(context, "simulated"), TANDEM_OP_NEG,
-                 vector_wrap(context, x, N), vector_wrap(context, y, N));
-        tandem_context_destroy(context);
-        if (i == 50)
-            resident = resident_bytes();
-    }
-    ck_assert_uint_le(resident_bytes(), resident + (4u << 20));
-}
-
 int main(void)
 {
     TCase *tests = case_new("growth");

@@ -88,35 +88,6 @@ TEST(test_another_driver)
     expect_warnings(0, NULL);
 }
 
-TEST(test_scalars_and_gemm_round_trip)
-{
-    struct script script = script_free(), none = script_free();
-    struct tandem_explanation explanation = {.struct_size = sizeof explanation};
-    struct tandem_context *context;
-    struct tandem_tensor *a, *b, *c;
-    static float data[16 * 16];
-
-    script.launch = 700;
-    script.gemm_base = 2;
-    script_save("simulated", &script);
-    none.gemm_base = 100;
-    script_save("cpu", &none);
-    context = context_new(NULL);
-    a = matrix_wrap(context, data, 16, 16);
-    b = matrix_new(context, 16, 16);
-    c = matrix_new(context, 16, 16);
-    OK(tandem_tensor_write(b, data, sizeof data));
-    OK(tandem_explain_matmul(context, NULL, a, b, c, &explanation));
-    for (uint32_t i = 0; i < explanation.candidate_count; i++) {
-        const struct tandem_candidate *candidate = &explanation.candidates[i];
-        const double base = candidate->device == 0 ? 100 : 2;
-
-        ck_assert_double_eq_tol(candidate->execute_ns + candidate->launch_ns,
-                                base * 4096, base);
-    }
-    ck_assert_uint_eq(explanation.chosen, device_named(context, "simulated"));
-}
-
 /* An edited profile keeps the tuning and the notes, unless it removes them. A
  * new profile has none. */
 TEST(test_tuning_and_notes_are_kept)
