@@ -61,8 +61,7 @@ enum tandem_status object_hold(const void *handle, enum kind kind,
     const struct object *object = handle;
 
     if (!object_is_live(handle, kind))
-        return argument_error("the %s %p is NULL or was freed", names[kind],
-                              handle);
+        return argument_error("the %s is NULL or was freed", names[kind]);
     pthread_mutex_lock(&object->device->mutex);
     memcpy(out_object, &handle, sizeof handle);
     return TANDEM_OK;

@@ -312,12 +312,10 @@ enum tandem_status transfer_fill(struct tandem_stream *handle,
         (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4 &&
          pattern_bytes != 8) ||
         offset % pattern_bytes || bytes % pattern_bytes)
-        return argument_error("fill: pattern %p of %u bytes, offset %llu, %llu "
-                              "bytes: pattern_bytes must be 1, 2, 4 or 8 and "
-                              "divide both",
-                              pattern, pattern_bytes,
-                              (unsigned long long)offset,
-                              (unsigned long long)bytes);
+        return argument_error(
+            "fill: pattern is NULL, or its %u bytes are not 1, "
+            "2, 4 or 8 or do not divide offset and bytes",
+            pattern_bytes);
     status = transfer_begin("fill", COMMAND_FILL, handle, buffer, offset, bytes,
                             &stream, &command);
     if (status != TANDEM_OK)

@@ -394,8 +394,8 @@ enum tandem_status stream_wait_event(struct tandem_stream *handle,
     if (event->object.device != stream->object.device)
         return device_unlock(
             stream->object.device,
-            argument_error("stream_wait_event: event %p is of another device",
-                           (void *)event_handle));
+            argument_error(
+                "stream_wait_event: the event is of another device"));
     if (!event->stream || event->stream == stream)
         return device_unlock(stream->object.device, TANDEM_OK);
     command = command_new(COMMAND_WAIT);

@@ -14,11 +14,11 @@
     X(close)                                                                   \
     X(alloc)                                                                   \
     X(free)                                                                    \
-    X(upload) X(download) X(copy) X(fill) X(memory_stats) X(prepare)           \
-        X(prepared_wait) X(prepared_release) X(launch) X(gemm)                 \
-            X(stream_create) X(stream_destroy) X(stream_synchronize)           \
-                X(stream_wait_event) X(event_record) X(event_destroy)          \
-                    X(event_wait)
+    X(upload)                                                                  \
+    X(download) X(copy) X(fill) X(memory_stats) X(prepare) X(prepared_wait)    \
+        X(prepared_release) X(launch) X(gemm) X(stream_create)                 \
+            X(stream_destroy) X(stream_synchronize) X(stream_wait_event)       \
+                X(event_record) X(event_destroy) X(event_wait)
 
 #define OPTIONAL_ENTRIES(X)                                                    \
     X(extension)                                                               \

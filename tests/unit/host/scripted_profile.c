@@ -7,11 +7,12 @@
 
 #include "support.h"
 
-/* Norms have the costs of softmax. */
-static const char *const curve_names[TANDEM_COST_GEMM] = {
-    "elementwise", "transcendental", "multi_transcendental",
-    "reduce",      "softmax",        "strided",
-    "gather",      "optimizer"};
+const char *const curve_names[CURVES] = {
+    "elementwise",    "transcendental", "multi_transcendental",
+    "reduce",         "softmax",        "strided",
+    "gather",         "optimizer",      "norm",
+    "upload",         "upload_pinned",  "download",
+    "download_pinned"};
 
 struct script script_free(void)
 {
@@ -62,13 +63,12 @@ static void script_write(struct tandem_profile *profile,
     OK(tandem_profile_set_scalar(profile, "alloc", 0));
     OK(tandem_profile_set_scalar(profile, "compile", 0));
     OK(tandem_profile_set_scalar(profile, "gemm_compile", 0));
-    for (uint32_t i = 0; i < TANDEM_COST_GEMM; i++)
-        line_write(profile, curve_names[i], script->curves[i]);
-    line_write(profile, "norm", script->curves[TANDEM_COST_SOFTMAX]);
-    line_write(profile, "upload", script->upload);
-    line_write(profile, "upload_pinned", script->upload);
-    line_write(profile, "download", script->download);
-    line_write(profile, "download_pinned", script->download);
+    for (uint32_t i = 0; i < CURVES; i++)
+        line_write(profile, curve_names[i],
+                   i < TANDEM_COST_GEMM ? script->curves[i]
+                   : i == 8             ? script->curves[TANDEM_COST_SOFTMAX]
+                   : i < 11             ? script->upload
+                                        : script->download);
     if (script->gemm_base > 0)
         gemm_write(profile, script);
 }

@@ -150,7 +150,12 @@ void context_works(struct tandem_context *context);
 
 /* ---- scripted profiles ---- */
 
-/* Costs of a device. Each curve is a + b x ns with x in bytes. */
+/* The names of all curves; those of the cost classes come first. */
+#define CURVES 13
+extern const char *const curve_names[CURVES];
+
+/* Costs of a device. Norms have those of softmax. Each curve is a + b x ns with
+ * x in bytes. */
 struct script_line {
     double a, b;
 };

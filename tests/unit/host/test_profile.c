@@ -16,19 +16,6 @@
 
 LOOP_TEST(test_round_trip, 2)
 {
-    static const char *const curves[] = {"upload",
-                                         "download",
-                                         "upload_pinned",
-                                         "download_pinned",
-                                         "elementwise",
-                                         "transcendental",
-                                         "multi_transcendental",
-                                         "reduce",
-                                         "softmax",
-                                         "strided",
-                                         "gather",
-                                         "optimizer",
-                                         "norm"};
     /* Sizes, and the costs of the first curve. */
     static const double expected[][2] = {{1000, 300}, {1500, 400}, {2000, 500},
                                          {3000, 700}, {4000, 900}, {6000, 1300},
@@ -39,11 +26,14 @@ LOOP_TEST(test_round_trip, 2)
     char path[4096] = "";
     uint32_t device;
 
-    for (int i = 0; i < 13; i++) {
-        OK(tandem_profile_add_curve_point(profile, curves[i], 4000, 900 + i));
-        OK(tandem_profile_add_curve_point(profile, curves[i], 1000, 300 + i));
-        OK(tandem_profile_add_curve_point(profile, curves[i], 2000, 1));
-        OK(tandem_profile_add_curve_point(profile, curves[i], 2000, 500 + i));
+    for (int i = 0; i < CURVES; i++) {
+        OK(tandem_profile_add_curve_point(profile, curve_names[i], 4000,
+                                          900 + i));
+        OK(tandem_profile_add_curve_point(profile, curve_names[i], 1000,
+                                          300 + i));
+        OK(tandem_profile_add_curve_point(profile, curve_names[i], 2000, 1));
+        OK(tandem_profile_add_curve_point(profile, curve_names[i], 2000,
+                                          500 + i));
     }
     OK(tandem_profile_save(profile, NULL, path, sizeof path));
     tandem_context_destroy(context);
@@ -57,10 +47,10 @@ LOOP_TEST(test_round_trip, 2)
     ck_assert_uint_eq(
         calibrated(context, device_named(context, _i ? "cpu" : "simulated")),
         0);
-    for (int i = 0; i < 13; i++) {
+    for (int i = 0; i < CURVES; i++) {
         for (size_t k = 0; k < sizeof expected / sizeof *expected; k++)
             ck_assert_double_eq_tol(
-                cost(context, device, curves[i], expected[k][0]),
+                cost(context, device, curve_names[i], expected[k][0]),
                 expected[k][1] + i, 1e-9);
     }
     expect_warnings(0, "rofile");
@@ -70,7 +60,6 @@ LOOP_TEST(test_round_trip, 2)
 TEST(test_another_driver)
 {
     const struct script script = script_free();
-
     char path[4096];
 
     script_save("simulated", &script);
