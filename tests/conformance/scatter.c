@@ -186,6 +186,9 @@ static void make_valid(struct mistaken_call *p)
     X(axis_negative, SCATTER_ELEMENTS, "an axis too small", 0,                 \
       p->ints[0] = -3)                                                         \
     X(reduction_large, SCATTER_ELEMENTS, "reduction 5", 0, p->ints[1] = 5)     \
+    X(sum_of_i32, SCATTER_ELEMENTS, "a sum of i32", MAYBE_LATER,               \
+      (p->ints[1] = ADD,                                                       \
+       p->ins[0].dtype = p->ins[2].dtype = p->outs[0].dtype = TANDEM_I32))     \
     X(ints_few, SCATTER_ELEMENTS, "no reduction", 0, p->op.int_count--)        \
     X(rank, SCATTER_ELEMENTS, "indices of another rank", 0,                    \
       p->ins[1].rank = p->ins[2].rank = 1)                                     \

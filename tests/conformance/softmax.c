@@ -119,6 +119,50 @@ static void magnitude_run(struct suite *suite, const struct op_row *row,
     call_end(suite, call);
 }
 
+/*
+ * Rows in which `length` elements from `first` on are -infinity: parts of the
+ * size of a vector, of an iteration of a work-group, or of a split row.
+ */
+static void masked_run(struct suite *suite, const struct op_row *row, int64_t n,
+                       int64_t first, int64_t length)
+{
+    const struct shape shape = S(1, n);
+    struct call *call = call_begin(suite, row, "[1,%d] without %d from %d on",
+                                   (int)n, (int)length, (int)first);
+
+    if (call == NULL)
+        return;
+    call->ints[0] = 1;
+    call_operand(call, 0, TANDEM_F32, &shape, OFFSET);
+    for (int64_t i = 0; i < n; i++)
+        element_set(&call->operands[0], i,
+                    i >= first && i < first + length
+                        ? (double)-INFINITY
+                        : (double)(i * 7 % 13) - 5.5);
+    call_operand(call, 1, TANDEM_F32, &shape, OFFSET);
+    call_end(suite, call);
+}
+
+static void masked_rows_run(struct suite *suite, const struct op_row *row)
+{
+    static const int64_t counts[] = {3858, 40000, 40001};
+    static const int64_t lengths[] = {1,    4,     37,    1024, 4096,
+                                      5000, 16384, 20480, 39000};
+
+    for (uint32_t i = 0; i < COUNT_OF(counts) * COUNT_OF(lengths); i++) {
+        const int64_t n = counts[i / COUNT_OF(lengths)];
+        const int64_t length = lengths[i % COUNT_OF(lengths)];
+        const int64_t rest = n - length;
+
+        if (rest <= 0 ||
+            (suite->options->smoke && (suite->options->seed + i) % 4 != 0))
+            continue;
+        masked_run(suite, row, n, 0, length);
+        masked_run(suite, row, n, rest, length);
+        masked_run(suite, row, n, rest / 2, length);
+    }
+}
+
 static void softmax_cases(struct suite *suite, const struct op_row *row)
 {
     static const struct single_special special = {.keeps_shape = true,
@@ -127,6 +171,7 @@ static void softmax_cases(struct suite *suite, const struct op_row *row)
     single_specials_run(suite, row, &special);
     for (uint32_t k = 0; k < MAGNITUDES; k++)
         magnitude_run(suite, row, &magnitudes[k], k % 2 != 0 ? 100 : 10);
+    masked_rows_run(suite, row);
 }
 
 /* ---- cross-entropy ---- */

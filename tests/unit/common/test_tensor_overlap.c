@@ -3,14 +3,10 @@
  * Compares the overlap check of views with the sets of their bytes. Views that
  * the check calls disjoint must be disjoint; for views of one tensor the
  * reverse must also hold.
- *
- * ./test-tensor-overlap ROUNDS SEED runs more rounds and prints the time per
- * pair.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/argument_check.h"
 #include "common/tensor_overlap.h"
@@ -20,8 +16,8 @@
 #define BYTES 16384u
 #define MIDDLE 8192
 #define BASE_BYTES 1024
+#define ROUNDS 50000u
 
-static uint32_t rounds = 50000;
 static uint64_t state;
 
 /* Returns a random number below limit. */
@@ -190,7 +186,7 @@ TEST(slices_of_one_tensor_are_compared_exactly)
 {
     struct rejection_counts pairs = {0, 0}, own = {0, 0};
 
-    for (uint32_t i = 0; i < rounds; i++) {
+    for (uint32_t i = 0; i < ROUNDS; i++) {
         struct tandem_tensor_desc a = {.dtype = draw_dtype()}, b = a;
 
         if (draw(2) == 0)
@@ -202,7 +198,7 @@ TEST(slices_of_one_tensor_are_compared_exactly)
     }
     rejection_counts_print("views of one tensor", &pairs);
     rejection_counts_print("one view of a tensor", &own);
-    ck_assert_uint_gt(pairs.apart, rounds / 4);
+    ck_assert_uint_gt(pairs.apart, ROUNDS / 4);
     ck_assert_uint_eq(pairs.rejected, 0);
     ck_assert_uint_eq(own.rejected, 0);
 }
@@ -211,7 +207,7 @@ TEST(accepted_views_are_disjoint)
 {
     struct rejection_counts pairs = {0, 0}, own = {0, 0};
 
-    for (uint32_t i = 0; i < rounds; i++) {
+    for (uint32_t i = 0; i < ROUNDS; i++) {
         struct tandem_tensor_desc a = {0}, b = {0};
 
         any_make(&a);
@@ -297,66 +293,8 @@ TEST(undecided_views_overlap)
     ck_assert(!apart(&a, &b));
 }
 
-/* ---- the time ---- */
-
-/* Measures the shortest CPU time of some repeats. */
-static void time_print(const char *what, const struct tandem_tensor_desc *a,
-                       const struct tandem_tensor_desc *b)
+int main(void)
 {
-    const int times = 100000;
-    volatile bool is_disjoint = false;
-    double least = 1e9;
-
-    for (int trial = 0; trial < 20; trial++) {
-        struct timespec from, to;
-        double ns;
-
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
-        for (int i = 0; i < times; i++)
-            is_disjoint = apart(a, b);
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-        ns = (double)(to.tv_sec - from.tv_sec) * 1e9 +
-             (double)(to.tv_nsec - from.tv_nsec);
-        least = ns / times < least ? ns / times : least;
-    }
-    printf("%s: %.1f ns, %s\n", what, least, is_disjoint ? "apart" : "overlap");
-}
-
-START_TEST(times_are_printed)
-{
-    struct tandem_tensor_desc a = matrix(0, 512, 300, 1024, 1);
-    struct tandem_tensor_desc b = matrix(300, 512, 724, 1024, 1);
-
-    time_print("column blocks", &a, &b);
-    a = matrix(0, 512, 512, 1024, 2);
-    b = matrix(1, 512, 512, 1024, 2);
-    time_print("every other column", &a, &b);
-    b = matrix(1, 256, 512, 2048, 2);
-    time_print("every other column, of every other row", &a, &b);
-    b = matrix(1, 512, 512, 2, 1024);
-    time_print("every other column, transposed", &a, &b);
-    a = (struct tandem_tensor_desc){.dtype = TANDEM_F32,
-                                    .rank = 3,
-                                    .shape = {224, 224, 1},
-                                    .strides = {672, 3, 1}};
-    b = a;
-    b.byte_offset = 4;
-    b.shape[2] = 2;
-    time_print("channels of an image", &a, &b);
-}
-END_TEST
-
-int main(int argc, char **argv)
-{
-    TCase *cases = tcase_create("overlap");
-
     state = test_seed();
-    tests_add(cases);
-    if (argc > 2) {
-        rounds = (uint32_t)strtoul(argv[1], NULL, 10);
-        state = strtoull(argv[2], NULL, 10);
-        tcase_set_timeout(cases, 0);
-        tcase_add_test(cases, times_are_printed);
-    }
-    return runner_run_case("overlap", cases);
+    return tests_run("overlap");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Wrapped tensors without elements, on the CPU plugin and on a real OpenCL
- * driver, which imports the host's memory if possible: each operator class
- * accepts them, with a valid or a NULL pointer, with the same result.
+ * driver, which imports the host's memory if possible: operators accept them,
+ * with a valid or a NULL pointer, with the same result. The conformance suite
+ * tests each operator of the plugins.
  */
 #include <config.h>
 
@@ -49,71 +50,13 @@ static const struct empty_case {
     }
 #define F(...) TENSOR(TANDEM_F32, __VA_ARGS__)
 #define LABELS(count) TENSOR(TANDEM_I32, 1, count, 1)
-#define INDICES(rows, columns) TENSOR(TANDEM_I32, 2, rows, columns)
-#define BOOLS(rows, columns) TENSOR(TANDEM_BOOL, 2, rows, columns)
     {TANDEM_OP_RELU, {F(1, 0, 1), F(1, 0, 1)}, {0}, {0}},
-    {TANDEM_OP_NEG, {F(2, 0, 3), F(2, 0, 3)}, {0}, {0}},
-    {TANDEM_OP_ADD, {F(2, 3, 0), F(2, 3, 0), F(2, 3, 0)}, {0}, {0}},
-    {TANDEM_OP_GREATER, {F(2, 3, 0), F(2, 3, 0), BOOLS(3, 0)}, {0}, {0}},
-    {TANDEM_OP_AND, {BOOLS(0, 3), BOOLS(0, 3), BOOLS(0, 3)}, {0}, {0}},
-    {TANDEM_OP_CAST, {F(2, 0, 3), TENSOR(TANDEM_I64, 2, 0, 3)}, {0}, {0}},
-    {TANDEM_OP_COPY,
-     {TENSOR(TANDEM_I32, 2, 0, 3), TENSOR(TANDEM_I32, 2, 0, 3)},
-     {0},
-     {0}},
     {TANDEM_OP_TRANSPOSE, {F(2, 0, 3), F(2, 3, 0)}, {1, 0}, {0}},
-    {TANDEM_OP_SOFTMAX, {F(2, 0, 3), F(2, 0, 3)}, {1}, {0}},
-    {TANDEM_OP_SOFTMAX, {F(2, 3, 0), F(2, 3, 0)}, {1}, {0}},
     {TANDEM_OP_SUM, {F(2, 0, 3), F(1, 3, 1)}, {1, 0}, {0}},
-    {TANDEM_OP_SUM, {F(2, 3, 0), F(1, 3, 1)}, {2, 0}, {0}},
     {TANDEM_OP_SUM, {F(2, 0, 3), F(0, 1, 1)}, {3, 0}, {0}},
-    {TANDEM_OP_SUM, {F(2, 0, 3), F(1, 0, 1)}, {2, 0}, {0}},
-    {TANDEM_OP_WHERE,
-     {BOOLS(0, 3), F(2, 0, 3), F(2, 0, 3), F(2, 0, 3)},
-     {0},
-     {0}},
-    {TANDEM_OP_RELU_GRAD, {F(2, 3, 0), F(2, 3, 0), F(2, 3, 0)}, {0}, {0}},
-    {TANDEM_OP_LAYER_NORM,
-     {F(2, 0, 3), F(1, 3, 1), F(1, 3, 1), F(2, 0, 3)},
-     {1},
-     {1e-5}},
-    {TANDEM_OP_LAYER_NORM,
-     {F(2, 3, 0), F(1, 0, 1), F(1, 0, 1), F(2, 3, 0)},
-     {1},
-     {1e-5}},
-    {TANDEM_OP_RMS_NORM, {F(2, 0, 3), F(1, 3, 1), F(2, 0, 3)}, {1}, {1e-5}},
-    {TANDEM_OP_RMS_NORM, {F(2, 3, 0), F(1, 0, 1), F(2, 3, 0)}, {1}, {1e-5}},
     {TANDEM_OP_GATHER, {F(2, 5, 2), LABELS(0), F(2, 0, 2)}, {0}, {0}},
     {TANDEM_OP_GATHER, {F(2, 5, 0), LABELS(3), F(2, 3, 0)}, {0}, {0}},
-    {TANDEM_OP_GATHER_ELEMENTS,
-     {F(2, 5, 2), INDICES(0, 2), F(2, 0, 2)},
-     {0},
-     {0}},
-    {TANDEM_OP_GATHER_ELEMENTS,
-     {F(2, 5, 0), INDICES(3, 0), F(2, 3, 0)},
-     {0},
-     {0}},
-    {TANDEM_OP_GATHER_ND, {F(2, 5, 2), INDICES(0, 1), F(2, 0, 2)}, {0}, {0}},
-    {TANDEM_OP_GATHER_ND, {F(2, 5, 0), INDICES(3, 1), F(2, 3, 0)}, {0}, {0}},
-    {TANDEM_OP_SCATTER_ND,
-     {F(2, 0, 2), INDICES(3, 1), F(2, 3, 2), F(2, 0, 2)},
-     {0},
-     {0}},
-    {TANDEM_OP_SCATTER_ELEMENTS,
-     {F(2, 5, 0), INDICES(3, 0), F(2, 3, 0), F(2, 5, 0)},
-     {0},
-     {0}},
-    {TANDEM_OP_ARGMAX, {F(2, 0, 3), TENSOR(TANDEM_I64, 1, 0, 1)}, {2, 0}, {0}},
     {TANDEM_OP_DOT, {F(1, 0, 1), F(1, 0, 1), F(0, 1, 1)}, {0}, {0}},
-    {TANDEM_OP_CROSS_ENTROPY, {F(2, 0, 5), LABELS(0), F(1, 0, 1)}, {0}, {0}},
-    {TANDEM_OP_CROSS_ENTROPY_GRAD,
-     {F(2, 0, 5), LABELS(0), F(2, 0, 5)},
-     {0},
-     {1}},
-    {TANDEM_OP_SGD,
-     {F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1)},
-     {0},
-     {0.1, 0.9, 0, 0}},
     {TANDEM_OP_ADAM,
      {F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1), F(1, 0, 1),
       F(1, 0, 1)},
