@@ -189,7 +189,8 @@ class Builder:
             return self.choice(self.symbols)
         if self.chance(0.5):
             return self.constant_dimension(
-                1 if self.chance(0.15) else self.integer(2, 9))
+                1 if self.chance(0.15) else
+                0 if self.chance(0.03) else self.integer(2, 9))
         low = 0 if self.chance(0.08) else 1
         dimension = tuple(self.integer(low, 9) for _ in range(self.runs))
         self.symbols.setdefault(dimension, 'd%d' % len(self.symbols))
