@@ -8,6 +8,7 @@ TANDEM_ONNXRUNTIME_PROVIDER holds the path of the provider library; see
 provider.py.
 """
 
+import concurrent.futures
 import ctypes
 import gc
 import os
@@ -45,36 +46,10 @@ _kept = []  # sessions that live until the process ends
 
 # ---- helpers ----
 
-class Threads:
-    """Runs functions in threads and raises the first exception in join."""
-
-    def __init__(self):
-        self._threads = []
-        self._errors = []
-
-    def start(self, function, *arguments, daemon=False):
-        def target():
-            try:
-                function(*arguments)
-            except BaseException as error:
-                self._errors.append(error)
-        thread = threading.Thread(target=target, daemon=daemon)
-        self._threads.append(thread)
-        thread.start()
-
-    def join(self):
-        for thread in self._threads:
-            thread.join()
-        if self._errors:
-            raise self._errors[0]
-
-
 def run_threads(work, count):
-    """Runs work(0), work(1)... in `count` threads."""
-    pool = Threads()
-    for number in range(count):
-        pool.start(work, number)
-    pool.join()
+    """Runs work(0), work(1)... in `count` threads.  Raises an exception of one."""
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        list(pool.map(work, range(count)))
 
 
 class Workload:
@@ -158,20 +133,12 @@ def run_threads_on(sessions, workload, runs, threads=THREADS):
 
 @case
 def threads_run_one_session(arguments):
-    """Eight threads run one session with different shapes."""
-    workload = perceptron(3 * THREADS)
-    session = workload.session(arguments)
-    run_threads_on([session], workload,
-                   repetitions(arguments, RUNS_PER_THREAD))
-
-
-@case
-def threads_run_one_transformer(arguments):
-    """As before, with more operators and more shapes than are cached."""
-    workload = transformer(FORM_CACHE + 8)
-    session = workload.session(arguments)
-    run_threads_on([session], workload,
-                   repetitions(arguments, RUNS_PER_THREAD // 4))
+    """Eight threads run one session with different shapes, then one of another
+    model with more operators and more shapes than are cached."""
+    for workload, runs in ((perceptron(3 * THREADS), RUNS_PER_THREAD),
+                           (transformer(FORM_CACHE + 8), RUNS_PER_THREAD // 4)):
+        run_threads_on([workload.session(arguments)], workload,
+                       repetitions(arguments, runs))
 
 
 @case
@@ -198,43 +165,16 @@ def threads_run_two_sessions(arguments):
 
 
 @case
-def sessions_come_and_go_while_others_run(arguments):
-    """20 sessions are created and destroyed while threads run another one."""
-    workload = perceptron(8)
-    session = workload.session(arguments)
-    stop = threading.Event()
-
-    def work(number):
-        while not stop.is_set():
-            for i in range(8):
-                workload.check(session, number + i)
-    pool = Threads()
-    for number in range(3):
-        pool.start(work, number)
-    try:
-        for i in range(20):
-            other = transformer(2, i) if i % 2 else perceptron(2, i)
-            made = other.session(arguments)
-            other.check(made)
-            del made
-    finally:
-        stop.set()
-    pool.join()
-
-
-@case
 def threads_create_sessions(arguments):
-    """Threads create, run and destroy sessions at the same time."""
+    """Threads create, run and destroy sessions while others run one."""
     workloads = [perceptron(2, i) for i in range(3)] + [transformer(2)]
-    provider.register()
-    barrier = threading.Barrier(4)
+    shared = workloads[0].session(arguments)
 
     def work(number):
-        barrier.wait()
         for i in range(10):
             workload = workloads[(number + i) % len(workloads)]
-            session = workload.session(arguments)
-            workload.check(session, i)
+            workload.check(workload.session(arguments), i)
+            workloads[0].check(shared, i)
     run_threads(work, 4)
 
 
@@ -267,17 +207,16 @@ def session_destroyed_after_run_in_other_thread(arguments):
         holder = [workload.session(arguments)]
         returned = threading.Event()
 
-        def run():
-            workload.check(holder[0], i)
-            returned.set()
-
-        def destroy():
-            returned.wait()
-            holder.clear()
-        pool = Threads()
-        pool.start(destroy)
-        pool.start(run)
-        pool.join()
+        def work(number):
+            if number == 0:
+                returned.wait()
+                holder.clear()
+                return
+            try:
+                workload.check(holder[0], i)
+            finally:
+                returned.set()
+        run_threads(work, 2)
 
 
 @case
@@ -337,8 +276,10 @@ def _register(name):
 
 @case
 def library_registered_again(arguments):
-    """The library is unregistered and registered again, five times."""
+    """The library is unregistered and registered again, at first unused."""
     workload = perceptron(2)
+    _register('tandem')
+    onnxruntime.unregister_execution_provider_library('tandem')
     for _ in range(6):
         devices = _register('tandem')
         sessions = [provider.session(workload.model, arguments.device,
@@ -350,14 +291,6 @@ def library_registered_again(arguments):
         onnxruntime.unregister_execution_provider_library('tandem')
     assert all(device.ep_name != provider.PROVIDER
                for device in onnxruntime.get_ep_devices())
-
-
-@case
-def library_unregistered_unused(arguments):
-    """The library is registered and unregistered without a session."""
-    for _ in range(5):
-        _register('tandem')
-        onnxruntime.unregister_execution_provider_library('tandem')
 
 
 @case
@@ -463,12 +396,13 @@ def provider_with_other_providers(arguments):
 # ---- the end of the process ----
 
 def _start_busy_threads(arguments, seconds=None):
-    """Starts threads that run sessions, for some time or forever."""
+    """Starts threads that run sessions, for some time or forever.  Returns the
+    threads, and a list that gets an entry from each that ends well."""
     workload = transformer(8)
     _kept.append(workload.session(arguments))
     end = None if seconds is None else time.monotonic() + seconds
     started = threading.Barrier(4)
-    pool = Threads()
+    ended = []
 
     def work(number):
         workload.check(_kept[0], number)
@@ -477,10 +411,13 @@ def _start_busy_threads(arguments, seconds=None):
         while end is None or time.monotonic() < end:
             workload.check(_kept[0], number + i % 8)
             i += 1
-    for number in range(3):
-        pool.start(work, number, daemon=seconds is None)
+        ended.append(number)
+    threads = [threading.Thread(target=work, args=(number,), daemon=seconds is None)
+               for number in range(3)]
+    for thread in threads:
+        thread.start()
     started.wait()
-    return pool
+    return threads, ended
 
 
 @case
@@ -504,35 +441,9 @@ def exit_with_session_in_a_cycle(arguments):
 @case
 def exit_while_threads_run(arguments):
     """sys.exit while other threads run; Python waits for them."""
-    pool = _start_busy_threads(arguments, 1)
-    _kept.append(pool)
+    _start_busy_threads(arguments, 1)
     completed()
     sys.exit(0)
-
-
-@case
-def sys_exit_in_a_busy_thread(arguments):
-    """A thread that runs a session calls sys.exit, which ends the thread."""
-    workload = perceptron(2)
-    session = workload.session(arguments)
-
-    def work():
-        workload.check(session)
-        sys.exit(0)
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    workload.check(session, 1)
-
-
-@case
-def underscore_exit_while_threads_run(arguments):
-    """os._exit while daemon threads run."""
-    _start_busy_threads(arguments)
-    completed()
-    os._exit(0)
 
 
 @case
@@ -572,11 +483,13 @@ def fork_with_a_session(arguments):
 @case
 def fork_while_threads_run(arguments):
     """As before, while other threads run the session."""
-    pool = _start_busy_threads(arguments, 2)
+    threads, ended = _start_busy_threads(arguments, 2)
     for _ in range(20):
         assert _fork_and_exit() == 0
         time.sleep(0.02)
-    pool.join()
+    for thread in threads:
+        thread.join()
+    assert sorted(ended) == [0, 1, 2], ended
 
 
 # ---- memory ----
