@@ -227,8 +227,6 @@ def prelu(b):
 
 def remainder(b):
     """Draws Mod of exact values with the sign of the dividend."""
-    if b.opset < 10:
-        return False
     x = b.pick(accepts=is_exact)
     y = partner(b, x, accepts=is_exact)
     y = moved(b, 'Abs', [y], y.shape)
@@ -242,8 +240,6 @@ def remainder(b):
 
 def thresholded_relu(b):
     """Draws ThresholdedRelu, which is not continuous."""
-    if b.opset < 10:
-        return False
     x = b.pick(accepts=is_exact)
     return b.node('ThresholdedRelu', [x], x.shape, exact=True, grid=x.grid,
                   alpha=b.choice([-0.5, 0.0, 1.0]))
@@ -301,7 +297,7 @@ def compare(b):
 
 def is_nan(b):
     """Draws IsNaN or IsInf of an input that no other operator reads."""
-    infinite = b.opset >= 10 and b.chance(0.5)
+    infinite = b.chance(0.5)
     x = b.fresh('f32', b.shape(), constant=False)
     b.values.remove(x)
     for feed in b.feeds:
@@ -471,8 +467,6 @@ def softmax(b):
 
 def cumsum(b):
     """Draws a cumulative sum."""
-    if b.opset < 11:
-        return False
     x = b.pick(accepts=lambda value: value.rank >= 1)
     axis = b.signed_axis(b.integer(0, x.rank - 1), x.rank)
     return b.node('CumSum', [x, b.constant(axis, b.choice(INTEGERS))], x.shape,
@@ -481,8 +475,6 @@ def cumsum(b):
 
 def topk(b):
     """Draws TopK, whose indices only decide if no two elements are close."""
-    if b.opset < 11:
-        return False
     x = b.pick(accepts=lambda value: value.exact and value.rank >= 1)
     axis = b.integer(0, x.rank - 1)
     k = b.integer(0, min(x.shape[axis]))
@@ -499,8 +491,6 @@ def resize(b):
 
     ONNX Runtime interpolates along the last two of 2 or 4 axes.
     """
-    if b.opset < 11:
-        return False
     linear = b.chance(0.5)
     x = b.pick(accepts=lambda value: value.rank in (2, 4) and
                all(min(dimension) > 0 for dimension in value.shape))
@@ -878,7 +868,7 @@ def pad(b):
     for which all versions of ONNX Runtime do the same."""
     x = pick_data(b, lambda value: value.rank >= 1)
     mode = b.choice(['constant', 'constant', 'reflect', 'edge'])
-    if x.dtype != 'f32' or b.opset < 11:
+    if x.dtype != 'f32':
         mode = 'constant'
     begins, ends, shape = [], [], []
     for dimension in x.shape:
@@ -893,8 +883,6 @@ def pad(b):
         shape.append(tuple(length + begin + end for length in dimension))
     if not b.is_small(shape):
         return False
-    if b.opset < 11:
-        return moved(b, 'Pad', [x], shape, pads=begins + ends, mode=mode)
     inputs = [x, rank_parameter(b, x, [begins + ends] * b.runs)]
     if x.dtype == 'f32' and mode == 'constant' and b.chance(0.5):
         inputs.append(b.constant(1, 'f32'))
@@ -1152,8 +1140,6 @@ def convolution(b):
 
 def one_hot(b):
     """Draws OneHot with indices of which some are negative or out of range."""
-    if b.opset < 11:
-        return False
     rank = b.integer(0, 3)
     depth = b.integer(1, 7)
     shape = [b.integer(1, 4) for _ in range(rank)]
@@ -1181,8 +1167,6 @@ def trilu(b):
 
 def gather_elements(b):
     """Draws GatherElements with indices that may be shorter than the data."""
-    if b.opset < 11:
-        return False
     x = pick_data(b, lambda value: value.rank >= 1)
     axis = b.integer(0, x.rank - 1)
     length = min(x.shape[axis])
@@ -1200,8 +1184,6 @@ def gather_elements(b):
 
 def gather_nd(b):
     """Draws GatherND with index vectors of one or more elements."""
-    if b.opset < 11:
-        return False
     x = pick_data(b, lambda value: value.rank >= 1, lambda value: 2)
     components = b.integer(1, x.rank)
     lengths = [min(entry) for entry in x.shape[:components]]
@@ -1219,9 +1201,7 @@ def gather_nd(b):
 
 
 def scatter(b):
-    """Draws Scatter, ScatterElements or ScatterND, without a reduction."""
-    if b.opset < 9:
-        return False
+    """Draws ScatterElements or ScatterND, without a reduction."""
     x = pick_data(b, lambda value: value.rank >= 1)
     if 0 in b.elements(x.shape) or len(set(b.elements(x.shape))) > 1:
         return False
@@ -1239,7 +1219,7 @@ def scatter(b):
         axis = b.integer(0, x.rank - 1)
         shape = [b.integer(1, length) for length in lengths]
         array = b.rng.integers(-lengths[axis], lengths[axis], shape)
-        operator = 'Scatter' if b.opset < 11 else 'ScatterElements'
+        operator = 'ScatterElements'
         attributes = {'axis': b.signed_axis(axis, x.rank)}
     updates = b.parameter(
         [b.rng.integers(0, 2, shape).astype(BYTES[x.dtype])] * b.runs, x.dtype)
