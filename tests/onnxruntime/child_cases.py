@@ -13,9 +13,9 @@ ends the process itself calls `completed` before.
 import argparse
 import collections
 import faulthandler
+import multiprocessing
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -78,23 +78,6 @@ def limit_memory(gibibytes):
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _stacks(process):
-    """Returns the stacks of the threads of a process, if there is a gdb."""
-    if shutil.which('gdb') is None:
-        return ''
-    command = ['gdb', '-p', str(process), '-batch', '-ex',
-               'thread apply all backtrace 10']
-    try:
-        text = subprocess.run(command, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, timeout=60,
-                              stderr=subprocess.DEVNULL).stdout
-    except subprocess.TimeoutExpired:
-        return ''
-    lines = [line for line in text.decode('utf-8', 'replace').splitlines()
-             if line.startswith(('#', 'Thread'))]
-    return '; stacks:\n    %s' % '\n    '.join(lines)
-
-
 def run_forked(function):
     """Runs a function in a fork of this process.
 
@@ -102,35 +85,23 @@ def run_forked(function):
     The process must not have used the provider before.
     """
     with tempfile.TemporaryFile() as output:
-        child = os.fork()
-        if child == 0:
-            _forked_child(function, output)
-        end = time.monotonic() + FORK_SECONDS
-        while True:
-            pid, status = os.waitpid(child, os.WNOHANG)
-            if pid != 0:
-                break
-            if time.monotonic() > end:
-                stacks = _stacks(child)
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                return 'no end after %d s%s' % (FORK_SECONDS, stacks)
-            time.sleep(0.002)
+        process = multiprocessing.get_context('fork').Process(
+            target=_forked_child, args=(function, output))
+        process.start()
+        process.join(FORK_SECONDS)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            return 'no end after %d s' % FORK_SECONDS
         output.seek(0)
         text = output.read().decode('utf-8', 'replace')
-    return _describe_end(os.waitstatus_to_exitcode(status), text)
+    return _describe_end(process.exitcode, text)
 
 
 def _forked_child(function, output):
-    status = 1
-    try:
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
-        function()
-        status = 0
-    except BaseException as error:  # the process must not continue
-        print('%s: %s' % (type(error).__name__, error), flush=True)
-    os._exit(status)
+    os.dup2(output.fileno(), 1)
+    os.dup2(output.fileno(), 2)
+    function()
 
 
 def _describe_end(status, text):
