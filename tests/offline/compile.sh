@@ -3,65 +3,70 @@
 # of a short and of a full run, may set `part` (a short run compiles one of `part`
 # variants that a seed selects), and define
 #
-#     kernels TARGET UNIT OPTION...
+#     kernels TARGET FILE OPTION...
 #
-# which compiles a unit in the directory $work and prints a line for each kernel: its
-# name, its scratch memory in bytes, and other facts;
+# which compiles a variant, a file in the directory $work with options, and prints a
+# line: the kernel's name, its scratch memory in bytes, and other facts;
 #
-#     ours UNIT
+#     ours FILE
 #
-# which returns true if GPUs of that vendor run the unit; and
+# which returns true if GPUs of that vendor run the kernels of the file; and
 #
 #     spilling TARGET
 #
 # which prints a pattern of the kernels that may use scratch memory.
 
-# make_units GROUP [SEED PART]: writes the units, with all variants for work-groups of
-# GROUP items or the subset that SEED and PART select.
-make_units() {
+# make_variants GROUP [SEED]: writes all variants for work-groups of GROUP items, or a
+# subset, of which it lists one of `part` variants of each kernel.
+make_variants() {
     work=$PWD/test-cache/${0##*/}-$1
     rm -rf "$work"
     mkdir -p "$work" || exit 99
-    tests/offline/variants "$work" "$@" > "$work/list" || exit 1
+    tests/offline/variants "$work" "$@" > "$work/variants" || exit 1
+    awk -v part="$part" '{ kernel = $1 " " $3 } count[kernel]++ % part == 0' \
+        "$work/variants" > "$work/list"
 }
 
 # check_target TARGET: prints all kernels, and returns false if one is wrong.
 check_target() {
     target=$1
     result=0
-    while read -r unit variants options; do
-        ours "$unit" || continue
+    : > "$work/kernels"
+    while read -r file options; do
+        ours "$file" || continue
         # No option contains blanks or patterns.
-        if ! kernels "$target" "$unit" $options > "$work/$unit.kernels"; then
-            echo "$target: $unit does not compile"
+        if ! kernels "$target" "$file" $options > "$work/kernel"; then
+            echo "$target: $file does not compile with $options"
             result=1
-        elif test "$(wc -l < "$work/$unit.kernels")" -lt "$variants"; then
-            echo "$target: $unit has fewer kernels than its $variants variants"
+        elif test ! -s "$work/kernel"; then
+            echo "$target: $file has no kernel with $options"
             result=1
         fi
-        sed "s/^/$target ${unit%.cl} /" "$work/$unit.kernels"
+        cat "$work/kernel" >> "$work/kernels"
     done < "$work/list"
-    cat "$work"/*.kernels | awk -v target="$target" -v spilling="$(spilling "$target")" '
+    sed "s/^/$target /" "$work/kernels"
+    awk -v target="$target" -v spilling="$(spilling "$target")" '
         { kernels++ }
         $2 != 0 && $1 !~ spilling { print target ": " $1 " uses " $2 " bytes of scratch"; bad++ }
         END {
             print target ": " kernels - bad " passed, " bad + 0 " failed, 0 skipped"
             exit bad || !kernels
-        }' || result=1
+        }' "$work/kernels" || result=1
     return $result
 }
 
 targets=$few
 groups=256
-subset="${CONFORMANCE_SEED:-1} ${part:-1}"
+subset=${CONFORMANCE_SEED:-1}
+: "${part=1}"
 if test "${CONFORMANCE_LEVEL-standard}" = full; then
     targets=$all
     groups='256 64'
-    subset=
+    subset= part=1
 fi
 failed=0
 for group in $groups; do
-    make_units "$group" $subset
+    make_variants "$group" $subset
     for target in $targets; do
         check_target "$target" || failed=1
     done

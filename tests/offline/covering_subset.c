@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Selects a subset of the variants that contains each value of each field of a
- * key, and each operator; and a part of it that contains each kernel.
+ * key, and each operator.
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -104,28 +104,5 @@ bool keys_choose(struct keys *keys, uint64_t seed)
     }
     keys->chosen = kept;
     free(coverage);
-    return true;
-}
-
-bool keys_thin(struct keys *keys, uint32_t part)
-{
-    struct kernel_count {
-        const struct kernel_info *kernel;
-        uint32_t keys;
-    } *counts = calloc(MAX_KERNELS, sizeof(*counts));
-    uint32_t kept = 0;
-
-    if (counts == NULL)
-        return false;
-    for (uint32_t i = 0; i < keys->chosen; i++) {
-        struct kernel_count *count = counts;
-        while (count->kernel != NULL && count->kernel != keys->key[i].kernel)
-            count++;
-        count->kernel = keys->key[i].kernel;
-        if (count->keys++ % part == 0)
-            keys_swap(keys, i, kept++);
-    }
-    keys->chosen = kept;
-    free(counts);
     return true;
 }

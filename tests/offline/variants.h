@@ -47,16 +47,10 @@ void keys_free(struct keys *keys);
 bool keys_choose(struct keys *keys, uint64_t seed);
 
 /*
- * Keeps one of `part` chosen keys of each kernel, and at least one. The others
- * are no longer chosen. Returns false if memory runs out.
+ * Writes the .cl files of the chosen keys into the directory, which has none.
+ * Prints "FILE OPTIONS" for each variant. The options give the kernel a name
+ * that lists them. Returns false with a line on stderr on failure.
  */
-bool keys_thin(struct keys *keys, uint32_t part);
-
-/*
- * Writes the variants of the chosen keys into the directory, with variants of
- * the same .cl file and options in one file. Prints "FILE VARIANTS OPTIONS" for
- * each file. Returns false with a line on stderr on failure.
- */
-bool units_write(const char *directory, const struct keys *keys);
+bool variants_write(const char *directory, const struct keys *keys);
 
 #endif
