@@ -22,6 +22,7 @@ import exported_models
 import provider
 import vision_models
 from child_cases import case
+from small_models import node
 
 FLOAT, INT64 = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 DOUBLE, INT32 = onnx.TensorProto.DOUBLE, onnx.TensorProto.INT32
@@ -113,16 +114,6 @@ def check_taken(tested, feeds, *texts, **options):
 
 
 @case
-def audio(arguments):
-    """A convolution has a window of 400 samples."""
-    tested = model([helper.make_node('Conv', ['x', 'w'], ['y'], strides=[160])],
-                   [('x', FLOAT, [1, 1, 'samples'])], 'y',
-                   [('w', weights(512, 1, 400))])
-    check_taken(tested, [{'x': weights(1, 1, n)} for n in (400, 16000)],
-                'assumed shapes x:1x1x16000')
-
-
-@case
 def fused_audio(arguments):
     """The result of a fused convolution is not an input of the model."""
     tested = model([helper.make_node('Conv', ['x', 'w'], ['a'], strides=[160]),
@@ -148,39 +139,6 @@ def cnn_without_padding(arguments):
     check_taken(tested, [{'x0': weights(1, 3, 420, 420)}], '1x3x640x640')
 
 
-@case
-def reshape_to_80(arguments):
-    """128 elements cannot be reshaped to rows of 80."""
-    tested = model([helper.make_node('Reshape', ['x', 's'], ['r']),
-                    helper.make_node('MatMul', ['r', 'w'], ['y'])],
-                   [('x', FLOAT, ['b', 't'])], 'y',
-                   [('s', numpy.array([-1, 80])), ('w', weights(80, 512))])
-    check_taken(tested, [{'x': weights(4, 160)}], 'x:1x16000')
-
-
-@case
-def unknown_rank(arguments):
-    """The rank of an input is that of the weight of its convolution."""
-    tested = model([helper.make_node('Conv', ['x', 'w'], ['y'])],
-                   [('x', FLOAT, None)], 'y', [('w', weights(64, 3, 7, 7))])
-    check_taken(tested, [{'x': weights(1, 3, 32, 32)}], 'x:1x3x')
-
-
-@case
-def range_of_input(arguments):
-    """The limit of a Range is an input of the model."""
-    tested = model([helper.make_node('Range', ['zero', 'n', 'one'], ['r']),
-                    helper.make_node('Cast', ['r'], ['f'], to=FLOAT),
-                    helper.make_node('Unsqueeze', ['f', 'axis'], ['u']),
-                    helper.make_node('Mul', ['u', 'scale'], ['m']),
-                    helper.make_node('MatMul', ['m', 'w'], ['y'])],
-                   [('n', INT64, [])], 'y',
-                   [('zero', numpy.array(0)), ('one', numpy.array(1)),
-                    ('axis', numpy.array([1])), ('scale', weights(1, 1024)),
-                    ('w', weights(1024, 1024) / 1024)])
-    check_taken(tested, [{'n': numpy.array(5)}])
-
-
 def _detector():
     """Features of two scales are joined, as in YOLO: both lengths of the image
     must be multiples of 32."""
@@ -198,12 +156,6 @@ def _detector():
 
 
 @case
-def detector(arguments):
-    """A detector is taken at typical sizes of images."""
-    check_taken(_detector(), [{'x0': weights(1, 3, 64, 96)}], '1x3x224x224')
-
-
-@case
 def yolo(arguments):
     """YOLOv8n is taken as one group at the size for which it was exported, also
     at an unusual one."""
@@ -215,38 +167,69 @@ def yolo(arguments):
         assert len(text.splitlines()) == 2, text
 
 
-@case
-def decoder_with_past(arguments):
-    """Keys and values of the past have the lengths of sequences, not of
-    images."""
-    tested = exported_models.gpt2(layers=1, width=96, vocabulary=1000)
-    check_taken(tested, [{'input_ids': numpy.arange(5).reshape(1, 5),
-                          'past.0': weights(2, 1, 12, 3, 8)}],
-                'assumed shapes input_ids:1x128;past.0:2x1x12x128x8')
+def _small_models():
+    """Returns models, inputs, and a part of the report."""
+    return [
+        # A convolution has a window of 400 samples.
+        (model([node('Conv', 'x w', 'y', strides=[160])],
+               [('x', FLOAT, [1, 1, 'samples'])], 'y',
+               [('w', weights(512, 1, 400))]),
+         [{'x': weights(1, 1, n)} for n in (400, 16000)],
+         'assumed shapes x:1x1x16000'),
+        # 128 elements cannot be reshaped to rows of 80.
+        (model([node('Reshape', 'x s', 'r'), node('MatMul', 'r w', 'y')],
+               [('x', FLOAT, ['b', 't'])], 'y',
+               [('s', numpy.array([-1, 80])), ('w', weights(80, 512))]),
+         [{'x': weights(4, 160)}], 'x:1x16000'),
+        # The rank of an input is that of the weight of its convolution.
+        (model([node('Conv', 'x w', 'y')], [('x', FLOAT, None)], 'y',
+               [('w', weights(64, 3, 7, 7))]),
+         [{'x': weights(1, 3, 32, 32)}], 'x:1x3x'),
+        # The limit of a Range is an input of the model.
+        (model([node('Range', 'zero n one', 'r'), node('Cast', 'r', 'f', to=FLOAT),
+                node('Unsqueeze', 'f axis', 'u'), node('Mul', 'u scale', 'm'),
+                node('MatMul', 'm w', 'y')],
+               [('n', INT64, [])], 'y',
+               [('zero', numpy.array(0)), ('one', numpy.array(1)),
+                ('axis', numpy.array([1])), ('scale', weights(1, 1024)),
+                ('w', weights(1024, 1024) / 1024)]),
+         [{'n': numpy.array(5)}], ': taken:'),
+        # A detector is taken at typical sizes of images.
+        (_detector(), [{'x0': weights(1, 3, 64, 96)}], '1x3x224x224'),
+        # Keys and values of the past have the lengths of sequences, not of images.
+        (exported_models.gpt2(layers=1, width=96, vocabulary=1000),
+         [{'input_ids': numpy.arange(5).reshape(1, 5),
+           'past.0': weights(2, 1, 12, 3, 8)}],
+         'assumed shapes input_ids:1x128;past.0:2x1x12x128x8'),
+        # An axis of a sequence that a Transpose moves to the front is no batch.
+        (model([node('Transpose', 'x', 'a', perm=[1, 0, 2]),
+                node('MatMul', 'a w', 'y')],
+               [('x', FLOAT, ['batch', 'time', 256])], 'y',
+               [('w', weights(256, 256))]),
+         [{'x': weights(2, 9, 256)}], 'x:1x128x256'),
+        # An axis named so is the batch, wherever it is.
+        (model([node('MatMul', 'x w', 'y')],
+               [('x', FLOAT, ['time', 'batch_size', 256])], 'y',
+               [('w', weights(256, 256))]),
+         [{'x': weights(9, 2, 256)}], 'x:128x1x256'),
+        # An image whose axes are all open has three channels.
+        (model([node('Exp', 'x', 'e'), node('Sin', 'e', 'y')],
+               [('x', FLOAT, ['n', 'c', 'h', 'w'])], 'y'),
+         [{'x': weights(1, 5, 8, 8)}], 'x:1x3x224x224'),
+        # A call that no device accepts at the assumed sizes splits its group.
+        (model([node('MatMul', 'x w', 'm'),
+                node('GatherElements', 'm i', 'y', axis=2)],
+               [('x', FLOAT, ['b', 't', 1024])], 'y',
+               [('w', weights(1024, 1024) / 32),
+                ('i', numpy.zeros((3, 1, 2), numpy.int64))]),
+         [{'x': weights(3, 2, 1024)}],
+         'node "node_y" is left to ONNX Runtime: gather_elements')]
 
 
 @case
-def batch_behind_sequence(arguments):
-    """An axis of a sequence that a Transpose moves to the front is no batch."""
-    tested = model([helper.make_node('Transpose', ['x'], ['a'], perm=[1, 0, 2]),
-                    helper.make_node('MatMul', ['a', 'w'], ['y'])],
-                   [('x', FLOAT, ['batch', 'time', 256])], 'y',
-                   [('w', weights(256, 256))])
-    check_taken(tested, [{'x': weights(2, 9, 256)}], 'x:1x128x256')
-    # An axis named so is the batch, wherever it is.
-    tested = model([helper.make_node('MatMul', ['x', 'w'], ['y'])],
-                   [('x', FLOAT, ['time', 'batch_size', 256])], 'y',
-                   [('w', weights(256, 256))])
-    check_taken(tested, [{'x': weights(9, 2, 256)}], 'x:128x1x256')
-
-
-@case
-def open_channels(arguments):
-    """An image whose axes are all open has three channels."""
-    tested = model([helper.make_node('Exp', ['x'], ['e']),
-                    helper.make_node('Sin', ['e'], ['y'])],
-                   [('x', FLOAT, ['n', 'c', 'h', 'w'])], 'y')
-    check_taken(tested, [{'x': weights(1, 5, 8, 8)}], 'x:1x3x224x224')
+def small_models(arguments):
+    for tested, feeds, text in _small_models():
+        check_taken(tested, feeds, text)
 
 
 @case
@@ -509,19 +492,6 @@ def no_device_to_compare(arguments):
     check('auto', 'there is no GPU')
     os.environ.update(TANDEM_BACKENDS='cpu,simulated', TANDEM_TEST_PLUGIN='open=5')
     check('simulated', 'no time can be predicted for simulated:0; claim=all')
-
-
-@case
-def invalid_call(arguments):
-    """A call that no device accepts at the assumed sizes splits its group."""
-    tested = model([helper.make_node('MatMul', ['x', 'w'], ['m']),
-                    helper.make_node('GatherElements', ['m', 'i'], ['y'],
-                                     axis=2, name='gather')],
-                   [('x', FLOAT, ['b', 't', 1024])], 'y',
-                   [('w', weights(1024, 1024) / 32),
-                    ('i', numpy.zeros((3, 1, 2), numpy.int64))])
-    check_taken(tested, [{'x': weights(3, 2, 1024)}],
-                'node "gather" is left to ONNX Runtime: gather_elements')
 
 
 @case
