@@ -408,5 +408,6 @@ int sweep_main(int argc, char **argv, const struct sweep_subject *of)
     printf("%" PRIu64 " cases, %" PRIu64 " of them with a fault, %" PRIu64
            " failures, %" PRIu64 " s\n",
            cases, delivered, failures, (now_ms() - start_ms) / 1000);
-    return case_summary(delivered - failures, failures);
+    return case_summary(delivered > failures ? delivered - failures : 0,
+                        failures);
 }

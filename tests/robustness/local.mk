@@ -35,7 +35,7 @@ libplugin_under_layer_la_SOURCES += %D%/single_fault.c
 test_programs += test-faults test-enumeration \
 	test-transfer-path \
 	test-deferred-submission test-import test-last-group-combine \
-	test-async-error test-memory test-blocking-timeout test-compile-lock \
+	test-async-error test-memory test-compile-lock \
 	test-compile-process \
 	test-never-completing-command test-wait-calls
 if CPU
@@ -46,7 +46,6 @@ endif
 sweep_sources = %D%/fault_sweep.c %D%/heap_tracking.c
 test_faults_SOURCES += $(sweep_sources) %D%/operator_example.c
 test_host_faults_SOURCES += $(sweep_sources) %D%/host_workload.c
-test_blocking_timeout_SOURCES += tests/opencl-layer/fake_clock.c
 test_never_completing_command_SOURCES += tests/opencl-layer/fake_clock.c
 
 # check-sanitized runs in a build with a sanitizer: with ThreadSanitizer only

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The OpenCL plugin on a GPU whose commands do not complete: calls without a
- * timeout parameter return all the same, memory that the driver may still use
- * is not freed, and the calls work again once the command has completed. The
- * blocking timeout expires only where a test wants it.
+ * The OpenCL plugin on a GPU whose commands or builds do not complete: calls
+ * without a timeout parameter return all the same, memory that the driver may
+ * still use is not freed, and the calls work again once the command has
+ * completed. The blocking timeout expires only where a test wants it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,6 +17,8 @@
 
 #define SHORT_MS "300"
 #define LONG_MS "100000"
+/* The number of attempts, 10 ms apart, before a call counts as hanging. */
+#define RETRIES 6000
 #define MIB ((uint64_t)1 << 20)
 /* The plugin's FIRST_CHUNK_BYTES, and the number of these in its ring. */
 #define CHUNK (MIB / 2)
@@ -64,7 +66,7 @@ static enum tandem_status fill(struct tandem_buffer *buffer)
 static bool retry_later(int attempt, enum tandem_status status)
 {
     nanosleep(&(struct timespec){0, attempt != 0 ? 10000000 : 0}, NULL);
-    return status == TANDEM_NOT_READY && attempt < 6000;
+    return status == TANDEM_NOT_READY && attempt < RETRIES;
 }
 
 static struct tandem_buffer *alloc_later(uint64_t bytes)
@@ -460,9 +462,9 @@ TEST(builds_in_all_threads)
     for (int i = 0; i < 9; i++) {
         int n = 0;
 
-        while (unary(ops[i], buffer) != TANDEM_OK && n++ < 6000)
+        while (unary(ops[i], buffer) != TANDEM_OK && n++ < RETRIES)
             nanosleep(&(struct timespec){0, 10000000}, NULL);
-        ck_assert_int_lt(n, 6000);
+        ck_assert_int_lt(n, RETRIES);
     }
     device_end();
 }
@@ -574,6 +576,167 @@ TEST(close_leaves_memory_that_is_in_use)
     workload_close(&work);
     expect_no_object_left();
     plug.release();
+    expect_freed_later(&start);
+}
+
+/* ---- builds ---- */
+
+/*
+ * Launches a kernel, and again while its build is not finished. Other builds
+ * may take longer than the timeout, so a host repeats such calls.
+ */
+static enum tandem_status launch_wait(uint32_t id, struct tandem_buffer *buffer)
+{
+    enum tandem_status status = TANDEM_FAILED;
+
+    for (int i = 0; i < RETRIES && status == TANDEM_FAILED; i++) {
+        nanosleep(&(struct timespec){0, i == 0 ? 0 : 10000000}, NULL);
+        status = unary(id, buffer);
+    }
+    return status;
+}
+
+/* Waits for a build in the background. */
+static enum tandem_status build_wait(uint32_t id)
+{
+    enum tandem_status status = poll_ready(id);
+
+    for (int i = 0; i < RETRIES && status != TANDEM_OK; i++) {
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+        status = poll_ready(id);
+    }
+    return status;
+}
+
+/* Releases the hanging work, so that the process can end. */
+static void hang_release(void)
+{
+    plug.release();
+    for (int i = 0; i < RETRIES && !is_context_released(); i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    expect_no_object_left();
+}
+
+/* The build hangs in the background, in a launch, and behind another build. */
+TEST(a_build_that_never_completes)
+{
+    struct tandem_buffer *buffer;
+
+    device_with(SHORT_MS, NULL, NULL);
+    buffer = ramp_new();
+    script(LAYER_FAULT_HANG, "clBuildProgram", "-DOP=op_erf ", 0);
+    OK(prepare(TANDEM_OP_ERF));
+    OK(prepare(TANDEM_OP_ABS));
+    clock_set_real_speed(true);
+    OK(launch_wait(TANDEM_OP_NEG, buffer));
+    OK(build_wait(TANDEM_OP_ABS));
+    EXPECT_TIMEOUT(ready_wait(TANDEM_OP_ERF), TANDEM_FAILED);
+    expect_message("may never do so");
+    RETURNS(TANDEM_FAILED, unary(TANDEM_OP_ERF, buffer));
+    expect_message("blocking_timeout_ms");
+    OK(unary(TANDEM_OP_ABS, buffer));
+    plug.release();
+    OK(unary(TANDEM_OP_NEG, buffer));
+    OK(build_wait(TANDEM_OP_ERF));
+    OK(unary(TANDEM_OP_ERF, buffer));
+    OK(synchronize());
+    device_end();
+}
+
+TEST(close_leaks_a_build_that_never_completes)
+{
+    struct tandem_buffer *buffer;
+
+    device_with(SHORT_MS, NULL, NULL);
+    buffer = ramp_new();
+    script(LAYER_FAULT_HANG, "clBuildProgram", "-DOP=op_erf ", 0);
+    EXPECT_TIMEOUT(unary(TANDEM_OP_ERF, buffer), TANDEM_FAILED);
+    for (int i = 0; i < RETRIES && plug.hanging() == 0; i++)
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    ck_assert_uint_eq(plug.hanging(), 1);
+    workload_close(&work);
+    hang_release();
+}
+
+TEST(a_failed_build_reports_its_log)
+{
+    struct tandem_buffer *buffer;
+
+    device_with(LONG_MS, NULL, NULL);
+    buffer = ramp_new();
+    script(LAYER_FAULT_CALL, "clBuildProgram", "-DOP=op_erf ",
+           -11 /* CL_BUILD_PROGRAM_FAILURE */);
+    for (int i = 0; i < 5; i++) {
+        RETURNS(TANDEM_FAILED, unary(TANDEM_OP_ERF, buffer));
+        expect_message("line 1 is wrong");
+    }
+    ck_assert_uint_eq(plug_counts(&plug).faults, 9);
+    RETURNS(TANDEM_FAILED, poll_ready(TANDEM_OP_ERF));
+    OK(unary(TANDEM_OP_NEG, buffer));
+    device_end();
+}
+
+/* PoCL reads the variable once, when it lists its devices. */
+TEST(a_build_without_pocls_cache_is_reported)
+{
+    const char *cache = getenv("POCL_CACHE_DIR");
+    char *saved = cache != NULL ? strdup(cache) : NULL;
+    struct tandem_device_info info = {.struct_size = sizeof info};
+    struct tandem_buffer *buffer;
+
+    device_with(LONG_MS, NULL, NULL);
+    OK(plug.api->device_describe(0, &info));
+    buffer = ramp_new();
+    setenv("POCL_CACHE_DIR", "/dev/null/cache", 1);
+    script(LAYER_FAULT_CALL, "clBuildProgram", "-DOP=op_erf ",
+           -11 /* CL_BUILD_PROGRAM_FAILURE */);
+    RETURNS(TANDEM_FAILED, unary(TANDEM_OP_ERF, buffer));
+    expect_message(
+        strstr(info.platform, "Portable Computing") != NULL
+            ? "/dev/null/cache (from POCL_CACHE_DIR) cannot be written"
+            : "line 1 is wrong");
+    plug.script_set(NULL);
+    if (saved != NULL)
+        setenv("POCL_CACHE_DIR", saved, 1);
+    else
+        unsetenv("POCL_CACHE_DIR");
+    free(saved);
+    workload_close(&work);
+    expect_no_object_left();
+}
+
+static void statuses_add(void *user, enum tandem_status status)
+{
+    atomic_fetch_add((atomic_uint *)user, 1000u + (unsigned)status);
+}
+
+TEST(close_leaves_work_that_never_completes)
+{
+    static atomic_uint statuses;
+    const struct layer_counts start = plug_counts(&plug);
+    struct tandem_buffer *buffer;
+    struct tandem_event *end;
+
+    device_with(SHORT_MS, NULL, NULL);
+    buffer = ramp_new();
+    OK(launch_wait(TANDEM_OP_NEG, buffer));
+    OK(synchronize());
+    script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
+    OK(unary(TANDEM_OP_NEG, buffer));
+    OK(plug.api->event_record(work.stream, &end));
+    OK(plug.api->event_callback(end, statuses_add, &statuses));
+    clock_set_real_speed(true);
+    workload_close(&work);
+    clock_set_real_speed(false);
+    /* One call, with TANDEM_DEVICE_LOST. */
+    ck_assert_uint_eq(atomic_load(&statuses), 1000u + TANDEM_DEVICE_LOST);
+    RETURNS(TANDEM_INVALID_ARGUMENT,
+            plug.api->alloc(work.device, TANDEM_BYTES(64), &buffer));
+    plug.release();
+    device_with(SHORT_MS, NULL, NULL);
+    OK(launch_wait(TANDEM_OP_NEG, ramp_new()));
+    OK(synchronize());
+    workload_close(&work);
     expect_freed_later(&start);
 }
 
