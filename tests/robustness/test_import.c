@@ -112,25 +112,6 @@ LOOP_TEST(close_releases_if_the_driver_cannot, CASES_IN(functions))
     ck_assert(memory[N - 1] == -(float)N);
 }
 
-TEST(work_that_goes_on_keeps_the_memory)
-{
-    struct tandem_buffer *buffer = import_and_use();
-
-    OK(synchronize());
-    script(LAYER_FAULT_ENDLESS, "clEnqueueNDRangeKernel", NULL, 0);
-    OK(unary(TANDEM_OP_NEG, buffer));
-    plug.api->free(buffer);
-    usleep(50000);
-    ck_assert_int_eq(atomic_load(&releases), 0);
-    plug.release();
-    OK(synchronize());
-    for (int ms = 0; ms < 60000 && atomic_load(&releases) == 0; ms++)
-        usleep(1000);
-    ck_assert_int_eq(atomic_load(&releases), 1);
-    device_end();
-    ck_assert_int_eq(atomic_load(&releases), 1);
-}
-
 /* The work goes on when the device is closed. */
 LOOP_TEST(close_does_not_release_what_work_uses, 2)
 {
