@@ -9,14 +9,21 @@
 #include <float.h>
 #include <math.h>
 
+static bool millions_allowed;
+
+void shapes_allow_millions(bool allowed)
+{
+    millions_allowed = allowed;
+}
+
 /* Selects a length near the limits at which kernels change their algorithm. */
 static int64_t length_long(struct random *random)
 {
     static const int64_t lengths[] = {
-        31,   32,   33,   63,   64,    65,    100,   127,  128,
-        129,  255,  256,  257,  300,   511,   513,   1000, 1023,
-        1024, 1025, 2047, 2049, 3001,  3858,  4095,  4096, 4097,
-        4735, 5343, 8193, 9001, 16385, 20011, 40004, 70001};
+        31,   32,    33,    63,    64,    65,     100,    127,  128,  129,
+        255,  256,   257,   300,   511,   513,    1000,   1023, 1024, 1025,
+        2047, 2049,  3001,  3858,  4095,  4096,   4097,   4735, 5343, 8193,
+        9001, 16385, 20011, 40004, 70001, 300007, 1048583};
 
     return lengths[random_below(random, sizeof(lengths) / sizeof(lengths[0]))];
 }
@@ -35,6 +42,8 @@ static int64_t length_short(struct random *random, int64_t most)
 
 static int64_t max_elements_draw(struct random *random)
 {
+    if (millions_allowed && random_once_in(random, 200))
+        return 4000000;
     if (random_once_in(random, 60))
         return 150000;
     return random_once_in(random, 12) ? 21000 : 1500;
@@ -70,6 +79,15 @@ void shape_draw(struct shape *shape, struct random *random, uint32_t min_rank,
     }
     if (shape->rank > 0 && random_once_in(random, 24))
         shape->at[random_below(random, shape->rank)] = 0;
+}
+
+int64_t shape_storage(const struct shape *shape)
+{
+    int64_t count = 1;
+
+    for (uint32_t i = 0; i < shape->rank; i++)
+        count *= shape->at[i] > 0 ? shape->at[i] : 1;
+    return count;
 }
 
 static enum operand_layout layout_draw(struct random *random)

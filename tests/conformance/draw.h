@@ -22,9 +22,16 @@ struct block {
     uint64_t numbers[BLOCK_NUMBERS];
 };
 
+/* Makes later shapes have some millions of elements now and then. */
+void shapes_allow_millions(bool allowed);
 /* Draws a shape of this rank or, if min and max differ, of a rank between. */
 void shape_draw(struct shape *shape, struct random *random, uint32_t min_rank,
                 uint32_t max_rank);
+/*
+ * Returns the number of elements with axes of length 0 counted as 1, because
+ * the memory of an empty tensor has strides, too.
+ */
+int64_t shape_storage(const struct shape *shape);
 /* Keeps the axes in the mask, sets others to 1, and drops some leading ones. */
 void shape_narrow(struct shape *out, struct random *random,
                   const struct shape *whole, uint32_t full);

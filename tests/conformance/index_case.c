@@ -64,7 +64,7 @@ void shape_limit(struct shape *shape, int64_t length)
 
 int64_t index_count_draw(struct random *random, const struct shape *data)
 {
-    const int64_t most = 10000 / (shape_count(data->rank, data->at) + 1);
+    const int64_t most = 10000 / shape_storage(data);
 
     return random_between(random, 0,
                           most > 9 && random_once_in(random, 3) ? most : 9);

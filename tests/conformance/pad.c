@@ -123,7 +123,7 @@ static void draw(struct call *call, const struct block *block)
 
     shape_draw(&in, random, 0, TANDEM_MAX_RANK);
     out = in;
-    elements = shape_count(in.rank, in.at);
+    elements = shape_storage(&in);
     call->int_count = is_tile ? in.rank : 2 + 2 * in.rank;
     for (uint32_t i = 0; i < in.rank; i++) {
         int64_t *const first = &call->ints[is_tile ? i : 2 + i];
@@ -141,7 +141,7 @@ static void draw(struct call *call, const struct block *block)
             pads_draw(random, n, mode, first, first + in.rank);
             out.at[i] += *first + first[in.rank];
         }
-        elements = shape_count(out.rank, out.at);
+        elements = shape_storage(&out);
     }
     operand_draw(call, 0, dtype, &in);
     operand_draw(call, 1, dtype, &out);

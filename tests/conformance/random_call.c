@@ -164,6 +164,7 @@ void drawn_cases_run(struct suite *suite, const struct op_row *row)
         each * (weight < MAX_DRAWN_WEIGHT ? weight : MAX_DRAWN_WEIGHT);
     struct block block;
 
+    shapes_allow_millions(options->full);
     for (uint32_t i = 0; i < count; i++) {
         block_draw(&block, options->seed, i / DRAWN_BLOCK, row->name);
         drawn_case_run(suite, row, &block, "drawn %03u", i);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes one mistake in a valid random call; see draw.h. */
+/*
+ * Makes one mistake in a valid random call; see draw.h. gemm_mistakes.c has the
+ * mistakes in the sizes and attributes of a GEMM.
+ */
 #include "draw.h"
 
 #include "suite_class.h"
@@ -224,81 +227,9 @@ static bool mistake_stride(struct call *p)
     return true;
 }
 
-/* ---- GEMM ------------------------------------------------------------------
- */
-
-static bool mistake_gemm_size(struct call *p)
-{
-    int64_t *sizes[4] = {&p->gemm.m, &p->gemm.n, &p->gemm.k, &p->gemm.batch};
-    uint64_t which = random_below(p->random, 4);
-
-    *sizes[which] = which == 3 && random_once_in(p->random, 2) ? 0 : -1;
-    return true;
-}
-
-static bool mistake_gemm_flags(struct call *p)
-{
-    if (random_once_in(p->random, 2))
-        p->gemm.flags |= 16u << random_below(p->random, 28);
-    else
-        p->gemm.bias_kind = 3u + (uint32_t)random_below(p->random, 9);
-    p->expected_status = EXPECT_UNSUPPORTED;
-    return true;
-}
-
-static bool mistake_gemm_ld(struct call *p)
-{
-    static const uint32_t places[3] = {0, 1, 3};
-    struct tandem_matrix *matrices[3] = {&p->gemm.a, &p->gemm.b, &p->gemm.c};
-    uint64_t which = random_below(p->random, 3);
-    struct tandem_matrix *matrix = matrices[which];
-    const int64_t *shape = p->operands[places[which]].desc.shape;
-    bool rows = random_once_in(p->random, 2);
-
-    if (p->gemm.m < 1 || p->gemm.n < 1 || p->gemm.k < 1)
-        return false;
-    /* The stride of a single row or matrix does not affect any address. */
-    if (rows && shape[1] > 1)
-        matrix->ld = -random_between(p->random, 0, 3);
-    else if (!rows && shape[0] > 1)
-        matrix->batch_stride = -random_between(p->random, 1, 3);
-    else
-        return false;
-    return true;
-}
-
-static bool mistake_gemm_c(struct call *p)
-{
-    if (p->gemm.batch < 2 || p->gemm.m < 1 || p->gemm.n < 1)
-        return false;
-    p->gemm.c.batch_stride = random_once_in(p->random, 2) ? 0 : p->gemm.n - 1;
-    return true;
-}
-
-static bool mistake_gemm_activation(struct call *p)
-{
-    static const uint32_t others[] = {TANDEM_OP_NOT, TANDEM_OP_ADD,
-                                      TANDEM_OP_GEMM, 255};
-
-    p->gemm.activation = others[random_below(p->random, 4)];
-    p->expected_status = EXPECT_INVALID_OR_UNSUPPORTED;
-    return true;
-}
-
-static bool mistake_gemm_dtype(struct call *p)
-{
-    p->gemm.c_dtype = p->gemm.dtype;
-    if (random_once_in(p->random, 2))
-        p->gemm.dtype = TANDEM_F64;
-    else
-        p->gemm.c_dtype = TANDEM_I32;
-    p->expected_status = EXPECT_UNSUPPORTED;
-    return true;
-}
-
 static const struct {
     mistake_fn make_mistake;
-    enum { ANY_CALL, NOT_GEMM, ONLY_GEMM } scope;
+    enum { ANY_CALL, NOT_GEMM } scope;
     const char *what;
 } mistakes[] = {
     {mistake_inputs, NOT_GEMM, "another number of inputs"},
@@ -319,13 +250,6 @@ static const struct {
     {mistake_offset, ANY_CALL, "an offset past the end"},
     {mistake_alignment, ANY_CALL, "an offset within an element"},
     {mistake_stride, NOT_GEMM, "strides out of the buffer"},
-    {mistake_gemm_size, ONLY_GEMM, "a negative size"},
-    {mistake_gemm_flags, ONLY_GEMM, "unknown flags"},
-    {mistake_gemm_ld, ONLY_GEMM,
-     "a leading dimension or batch stride too small"},
-    {mistake_gemm_c, ONLY_GEMM, "matrices of c that overlap"},
-    {mistake_gemm_activation, ONLY_GEMM, "no activation"},
-    {mistake_gemm_dtype, ONLY_GEMM, "a dtype that is not served"},
 };
 
 void mistake_draw(struct call *call)
@@ -337,7 +261,7 @@ void mistake_draw(struct call *call)
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = (first + i) % count;
 
-        if (mistakes[at].scope == (call_is_gemm(call) ? NOT_GEMM : ONLY_GEMM) ||
+        if ((mistakes[at].scope == NOT_GEMM && call_is_gemm(call)) ||
             !mistakes[at].make_mistake(call))
             continue;
         call->what = mistakes[at].what;

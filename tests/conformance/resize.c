@@ -364,16 +364,6 @@ static void floats_draw(struct call *call, const struct shape *in,
 
 /* ---- random calls ---- */
 
-/* Returns the number of elements, with axes of length 0 counted as 1. */
-static int64_t storage_count(const struct shape *shape)
-{
-    int64_t count = 1;
-
-    for (uint32_t i = 0; i < shape->rank; i++)
-        count *= shape->at[i] > 0 ? shape->at[i] : 1;
-    return count;
-}
-
 static void draw_call(struct call *call, const struct block *block)
 {
     struct random *random = call->random;
@@ -390,9 +380,9 @@ static void draw_call(struct call *call, const struct block *block)
     call->ints[NEAREST_MODE] = random_between(random, 0, NEAREST_MODES - 1);
     shape_draw(&in, random, 0, TANDEM_MAX_RANK);
     out = in;
-    room = 4 * storage_count(&in) + 100;
+    room = 4 * shape_storage(&in) + 100;
     for (uint32_t i = 0; i < in.rank; i++) {
-        int64_t longest = out.at[i] + room / (storage_count(&out) + 1);
+        int64_t longest = out.at[i] + room / (shape_storage(&out) + 1);
 
         if (random_once_in(random, 2) || in.at[i] == 0)
             continue;
@@ -400,7 +390,7 @@ static void draw_call(struct call *call, const struct block *block)
             random_once_in(random, 3) && 2 * in.at[i] <= longest ? 2 * in.at[i]
             : random_once_in(random, 4)                          ? 1
                                         : random_between(random, 1, longest);
-        if (storage_count(&out) > room)
+        if (shape_storage(&out) > room)
             out.at[i] = in.at[i];
     }
     floats_draw(call, &in, &out,
