@@ -13,6 +13,7 @@ of the layer that tests/opencl-layer builds.
 import concurrent.futures
 import contextlib
 import ctypes
+import itertools
 import os
 import random
 import sys
@@ -39,6 +40,8 @@ CHAIN = 2000  # nodes
 MEMORY_GIB = 64  # address space in tests of huge sizes
 HUGE = 1 << 40
 MAX_SQUARED = 1e18
+# Older CPU providers do not broadcast all scales of LayerNormalization.
+BROADCAST_VERSION = (1, 32)
 MAX_OPTION_BYTES = 511
 
 
@@ -135,6 +138,9 @@ def _compare_corrupted(content, device, feeds, claim='all'):
                        feeds)
     actual = outcome(lambda: open_session(content, device, fallback=True,
                                           claim=claim), feeds)
+    if (provider.version() < BROADCAST_VERSION and isinstance(expected, str) and
+            'Size of scale and bias' in expected):
+        return
     if isinstance(expected, list) and _squares_overflow(content):
         assert isinstance(actual, list), actual
         assert [each.shape for each in actual] == [
@@ -171,6 +177,11 @@ def corrupted_bytes(arguments):
     _run_variants(arguments, variants, small_models.transformer_input(2, 5))
 
 
+def _change_integers(generator, tensor):
+    tensor.raw_data = numpy.full(tensor.dims, generator.choice(
+        [-9, -1, 0, 5, HUGE]), numpy.int64).tobytes()
+
+
 def _structure_variant(generator):
     """Returns the model with changed attributes, dimensions and connections,
     which a change of random bytes rarely hits."""
@@ -180,12 +191,13 @@ def _structure_variant(generator):
         chosen = generator.choice(nodes)
         kind = generator.randrange(4)
         if kind == 0 and chosen.input:
-            other = generator.choice(nodes).input
             chosen.input[generator.randrange(len(chosen.input))] = (
-                generator.choice(other))
+                generator.choice([name for each in nodes for name in each.input]))
         elif kind == 1 and chosen.attribute:
             attribute = generator.choice(chosen.attribute)
-            if attribute.ints:
+            if attribute.t.data_type == INT64:
+                _change_integers(generator, attribute.t)
+            elif attribute.ints:
                 attribute.ints[generator.randrange(len(attribute.ints))] = (
                     generator.choice([-9, -1, 0, 1, 7, 2**30]))
             else:
@@ -196,12 +208,10 @@ def _structure_variant(generator):
                 weight.dims[generator.randrange(len(weight.dims))] = (
                     generator.choice([0, 1, 3, HUGE]))
         else:
-            weights = [each for each in changed.graph.initializer
-                       if each.data_type == INT64]
-            weight = generator.choice(weights)
-            weight.raw_data = numpy_helper.from_array(numpy.full(
-                weight.dims, generator.choice([-9, -1, 0, 5, HUGE]),
-                numpy.int64)).raw_data
+            _change_integers(generator, generator.choice(
+                [each.attribute[0].t for each in nodes
+                 if each.op_type == 'Constant' and
+                 each.attribute[0].t.data_type == INT64]))
     return changed.SerializeToString()
 
 
@@ -411,7 +421,7 @@ def slice_out_of_range(arguments):
     tested = _parameter_model('Slice', 'x starts ends axes steps', starts=['k'],
                               ends=['k'], axes=['k'], steps=['k'])
 
-    def feeds(starts, ends, axes, steps):
+    def feeds(starts, ends, axes, steps, x=x):
         return {'x': x, 'starts': integers(*starts), 'ends': integers(*ends),
                 'axes': integers(*axes), 'steps': integers(*steps)}
     bad = [feeds([0], [2], [2], [1]), feeds([0], [2], [-3], [1]),
@@ -421,14 +431,13 @@ def slice_out_of_range(arguments):
     good_and_bad(arguments, tested, feeds([0], [3], [1], [2]), bad, 'node_r')
     session = open_session(tested, arguments.device)
     limits = [-2**63, -2**63 + 1, -6, -5, -4, -1, 0, 1, 4, 5, 6, 2**63 - 1]
-    for start in limits:
-        for end in limits:
-            for step in (1, -1, 3, -3, 2**63 - 1, -2**63 + 1):
-                each = feeds([start], [end], [1], [step])
-                positions = _slice_positions(start, end, step, x.shape[1])
-                check_outputs(session.run(None, each),
-                              [numpy.exp(x[:, positions])],
-                              '%d:%d:%d' % (start, end, step))
+    steps = (1, -1, 3, -3, 2**63 - 1, -2**63 + 1)
+    for each, start, end, step in itertools.product((x, x[:, :0]), limits, limits,
+                                                    steps):
+        positions = _slice_positions(start, end, step, each.shape[1])
+        check_outputs(session.run(None, feeds([start], [end], [1], [step], each)),
+                      [numpy.exp(each[:, positions])],
+                      '%d:%d:%d of %d' % (start, end, step, each.shape[1]))
 
 
 @case

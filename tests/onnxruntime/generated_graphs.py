@@ -189,35 +189,15 @@ def run_graph(graph, session):
     return None
 
 
-def attribute_text(attribute):
-    """Returns an attribute in one line."""
-    value = onnx.helper.get_attribute_value(attribute)
-    if isinstance(value, onnx.TensorProto):
-        value = onnx.numpy_helper.to_array(value).tolist()
-    return '%s=%s' % (attribute.name, value)
-
-
 def description(graph):
-    """Returns the inputs, constants and nodes of a graph as text."""
-    lines = ['  opset %d, outputs %s' % (
-        graph.builder.opset, ' '.join(value.name for value in graph.outputs))]
+    """Returns a graph, and the shapes of its inputs in each run, as text."""
+    lines = [onnx.printer.to_text(graph.model)]
     for value in graph.builder.inputs:
-        shapes = [list(feed[value.name].shape) for feed in graph.builder.feeds]
         arrays = [feed[value.name] for feed in graph.builder.feeds]
-        text = ' '.join(map(str, shapes))
-        if value.name.startswith('p'):
-            text += ' = %s' % ' '.join(str(array.tolist()) for array in arrays)
-        lines.append('  input %s %s' % (value.name, text))
-    for tensor in graph.builder.initializers:
-        array = onnx.numpy_helper.to_array(tensor)
-        text = str(array.tolist()) if array.size <= 8 else ''
-        lines.append('  constant %s %s%s %s' % (tensor.name, array.dtype,
-                                                list(array.shape), text))
-    for node in graph.builder.nodes:
-        lines.append('  %s = %s%s(%s) %s' % (
-            ' '.join(node.output), node.domain and node.domain + '.',
-            node.op_type, ' '.join(name or '-' for name in node.input),
-            ' '.join(map(attribute_text, node.attribute))))
+        # Inputs whose names begin with p are parameters, like axes.
+        lines.append('%s: %s' % (value.name, ', '.join(
+            str(array.tolist() if value.name.startswith('p') else array.shape)
+            for array in arrays)))
     return '\n'.join(lines)
 
 

@@ -238,15 +238,6 @@ def sessions_destroyed_in_other_orders(arguments):
 
 
 @case
-def session_never_run(arguments):
-    """Sessions that were created and never run are destroyed."""
-    workload = perceptron(1)
-    for _ in range(10):
-        workload.session(arguments)
-    _kept.append(workload.session(arguments))
-
-
-@case
 def sessions_of_the_cpu_load_no_opencl(arguments):
     """Sessions with device=cpu load no libraries of GPUs; later ones may."""
     os.environ.pop('TANDEM_BACKENDS', None)  # it would name opencl
@@ -421,17 +412,12 @@ def _start_busy_threads(arguments, seconds=None):
 
 
 @case
-def exit_with_live_session(arguments):
-    """The process ends with a session and a registered library."""
+def exit_with_live_sessions(arguments):
+    """The process ends with a session, one that never ran, one that is part of a
+    reference cycle, and a registered library."""
     workload = perceptron(2)
-    _kept.append(workload.session(arguments))
+    _kept.extend(workload.session(arguments) for _ in range(2))
     workload.check(_kept[0])
-
-
-@case
-def exit_with_session_in_a_cycle(arguments):
-    """The session is part of a reference cycle when the process ends."""
-    workload = perceptron(2)
     cycle = [workload.session(arguments)]
     cycle.append(cycle)
     workload.check(cycle[0])

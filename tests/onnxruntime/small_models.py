@@ -4,6 +4,7 @@
 import numpy
 from onnx import TensorProto, helper, numpy_helper
 
+import exported_models
 import provider
 
 OPSET = 17
@@ -66,92 +67,15 @@ def perceptron_input(rows, seed=0, width=64):
     return {'x': random.normal(0, 1, (rows, width)).astype(numpy.float32)}
 
 
-# ---- a small transformer ----
-
-def _split_heads(source, target, heads):
-    """Returns nodes that turn [batch, length, width] into one matrix per head,
-    with a shape that depends on the shape of the input."""
-    return [
-        node('Concat', 'batch length heads rest', target + '_shape', axis=0),
-        node('Reshape', [source, target + '_shape'], target + '_split'),
-        node('Transpose', target + '_split', target, perm=heads)]
+def transformer(seed=1):
+    """Returns one layer of a transformer, whose dimensions are open."""
+    return exported_models.bert(1, width=8, heads=2, opset=OPSET, vocabulary=16,
+                                seed=seed)
 
 
-def _attention_nodes():
-    nodes = [
-        node('Shape', 'hidden', 'shape'),
-        node('Gather', 'shape zero', 'batch', axis=0),
-        node('Gather', 'shape one', 'length', axis=0)]
-    for name in 'qkv':
-        nodes += [node('MatMul', ['hidden', 'w' + name], name + '_product'),
-                  node('Add', [name + '_product', 'b' + name], name + '_sum')]
-    nodes += _split_heads('q_sum', 'q', [0, 2, 1, 3])
-    nodes += _split_heads('k_sum', 'k', [0, 2, 3, 1])
-    nodes += _split_heads('v_sum', 'v', [0, 2, 1, 3])
-    return nodes + [
-        node('MatMul', 'q k', 'scores'), node('Div', 'scores root', 'scaled'),
-        node('Softmax', 'scaled', 'weights', axis=-1),
-        node('MatMul', 'weights v', 'heads_out'),
-        node('Transpose', 'heads_out', 'heads_back', perm=[0, 2, 1, 3]),
-        node('Concat', 'batch length rest', 'joined_shape', axis=0),
-        node('Reshape', 'heads_back joined_shape', 'joined'),
-        node('MatMul', 'joined wo', 'projected'),
-        node('Add', 'projected hidden', 'residual'),
-        node('LayerNormalization', 'residual scale1 shift1', 'attended')]
-
-
-def _feed_forward_nodes():
-    return [
-        node('MatMul', 'attended wf', 'inner'),
-        node('Add', 'inner bf', 'inner_sum'),
-        node('Div', 'inner_sum root2', 'inner_scaled'),
-        node('Erf', 'inner_scaled', 'inner_erf'),
-        node('Add', 'inner_erf one_f', 'inner_gate'),
-        node('Mul', 'inner_sum inner_gate', 'inner_double'),
-        node('Mul', 'inner_double half', 'inner_gelu'),
-        node('MatMul', 'inner_gelu wg', 'outer'),
-        node('Add', 'outer attended', 'outer_residual'),
-        node('LayerNormalization', 'outer_residual scale2 shift2', 'encoded'),
-        node('ReduceMean', 'encoded', 'mean', axes=[1], keepdims=0),
-        node('Tanh', 'mean', 'y')]
-
-
-def transformer(seed=1, width=8, vocabulary=16, positions=64):
-    """Returns one layer of a transformer: ids [batch, length] to y [batch,
-    width]."""
-    random = numpy.random.default_rng(seed)
-
-    def weight(name, *shape):
-        return constant(name, random.normal(0, 0.4, shape))
-
-    initializers = [
-        weight('table', vocabulary, width), weight('places', positions, width),
-        weight('bq', width), weight('bk', width), weight('bv', width),
-        weight('wf', width, 2 * width), weight('bf', 2 * width),
-        weight('wg', 2 * width, width),
-        constant('heads', [2], numpy.int64), constant('rest', [-1], numpy.int64),
-        constant('zero', [0], numpy.int64), constant('one', [1], numpy.int64),
-        constant('root', (width / 2) ** 0.5), constant('root2', 2 ** 0.5),
-        constant('one_f', 1), constant('half', 0.5)]
-    initializers += [weight(name, width, width)
-                     for name in ('wq', 'wk', 'wv', 'wo')]
-    for index in '12':
-        initializers += [constant('scale' + index, numpy.ones(width)),
-                         weight('shift' + index, width)]
-    nodes = [
-        node('Shape', 'ids', 'ids_shape'),
-        node('Gather', 'ids_shape one', 'ids_length', axis=0),
-        node('Slice', 'places zero ids_length', 'place'),
-        node('Gather', 'table ids', 'word'), node('Add', 'word place', 'hidden')]
-    return model(nodes + _attention_nodes() + _feed_forward_nodes(),
-                 [value('ids', INT64, ['batch', 'length'])],
-                 [value('y', FLOAT, ['batch', width])], initializers)
-
-
-def transformer_input(batch, length, seed=0, vocabulary=16):
+def transformer_input(batch, length, seed=0):
     """Returns an input of the transformer."""
-    random = numpy.random.default_rng((seed, batch, length))
-    return {'ids': random.integers(0, vocabulary, (batch, length))}
+    return exported_models.bert_inputs(batch, length, vocabulary=16, seed=seed)
 
 
 # ---- sessions ----
