@@ -116,9 +116,8 @@ def check_taken(tested, feeds, *texts, **options):
 @case
 def fused_audio(arguments):
     """The result of a fused convolution is not an input of the model."""
-    tested = model([helper.make_node('Conv', ['x', 'w'], ['a'], strides=[160]),
-                    helper.make_node('Relu', ['a'], ['b']),
-                    helper.make_node('Conv', ['b', 'v'], ['y'])],
+    tested = model([node('Conv', 'x w', 'a', strides=[160]),
+                    node('Relu', 'a', 'b'), node('Conv', 'b v', 'y')],
                    [('x', FLOAT, [1, 1, 'samples'])], 'y',
                    [('w', weights(512, 1, 400)), ('v', weights(8, 512, 3))])
     text = check_taken(tested, [{'x': weights(1, 1, 16000)}],
@@ -131,9 +130,8 @@ def cnn_without_padding(arguments):
     """Convolutions without padding leave nothing of an image of 128."""
     nodes, constants = [], []
     for i in range(7):
-        nodes.append(helper.make_node('Conv', ['x%d' % i, 'w%d' % i],
-                                      ['x%d' % (i + 1)],
-                                      strides=[2, 2] if i < 5 else [1, 1]))
+        nodes.append(node('Conv', 'x%d w%d' % (i, i), 'x%d' % (i + 1),
+                          strides=[2, 2] if i < 5 else [1, 1]))
         constants.append(('w%d' % i, weights(16, 16 if i else 3, 5, 5) / 16))
     tested = model(nodes, [('x0', FLOAT, ['n', 3, 'h', 'w'])], 'x7', constants)
     check_taken(tested, [{'x0': weights(1, 3, 420, 420)}], '1x3x640x640')
@@ -144,12 +142,11 @@ def _detector():
     must be multiples of 32."""
     nodes, constants = [], []
     for i in range(5):
-        nodes.append(helper.make_node(
-            'Conv', ['x%d' % i, 'w%d' % i], ['x%d' % (i + 1)], strides=[2, 2],
-            pads=[1, 1, 1, 1]))
+        nodes.append(node('Conv', 'x%d w%d' % (i, i), 'x%d' % (i + 1),
+                          strides=[2, 2], pads=[1, 1, 1, 1]))
         constants.append(('w%d' % i, weights(32, 32 if i else 3, 3, 3) / 32))
-    nodes += [helper.make_node('Resize', ['x5', '', 'scales'], ['u']),
-              helper.make_node('Concat', ['u', 'x4'], ['y'], axis=1)]
+    nodes += [node('Resize', ['x5', '', 'scales'], 'u'),
+              node('Concat', 'u x4', 'y', axis=1)]
     constants.append(('scales', numpy.array([1, 1, 2, 2], numpy.float32)))
     return model(nodes, [('x0', FLOAT, ['n', 3, 'height', 'width'])], 'y',
                  constants)
@@ -236,39 +233,37 @@ def small_models(arguments):
 def sizes_behind_other_nodes(arguments):
     """Sizes behind a node that the provider does not serve (Shrink) follow from
     the inputs of the model."""
-    tested = model([helper.make_node('MatMul', ['x', 'w'], ['a']),
-                    helper.make_node('Reshape', ['a', 's'], ['b']),
-                    helper.make_node('Shrink', ['b'], ['c'], lambd=0.1),
-                    helper.make_node('MatMul', ['c', 'w'], ['y'])],
+    tested = model([node('MatMul', 'x w', 'a'), node('Reshape', 'a s', 'b'),
+                    node('Shrink', 'b', 'c', lambd=0.1),
+                    node('MatMul', 'c w', 'y')],
                    [('x', FLOAT, ['batch', 'time', 256])], 'y',
                    [('w', weights(256, 256) / 16),
                     ('s', numpy.array([-1, 256]))])
     text = check_taken(tested, [{'x': weights(2, 9, 256)}])
     assert text.count(': taken:') == 2, text
     # Behind the convolutions, the image has 49 elements.
-    nodes = [helper.make_node('Conv', ['x0', 'w0'], ['x1'], strides=[32, 32]),
-             helper.make_node('Shrink', ['x1'], ['x2'], lambd=0.1),
-             helper.make_node('Exp', ['x2'], ['y'])]
+    nodes = [node('Conv', 'x0 w0', 'x1', strides=[32, 32]),
+             node('Shrink', 'x1', 'x2', lambd=0.1), node('Exp', 'x2', 'y')]
     tested = model(nodes, [('x0', FLOAT, ['n', 3, 'h', 'w'])], 'y',
                    [('w0', weights(4, 3, 32, 32) / 64)])
     text = check_taken(tested, [{'x0': weights(1, 3, 64, 64)}])
     assert text.count(': taken:') == 1, text
     assert text.count('left to ONNX Runtime') == 2, text
-    assert 'not served, so left to ONNX Runtime: 1 Shrink ("Shrink")\n' in text, text
+    assert 'not served, so left to ONNX Runtime: 1 Shrink ("node_x2")\n' in text, text
 
 
 @case
 def images_and_text(arguments):
     """Images and texts have lengths of their own, as in CLIP."""
     tested = model(
-        [helper.make_node('Conv', ['image', 'w'], ['a'], strides=[32, 32]),
-         helper.make_node('Reshape', ['a', 's'], ['b']),
-         helper.make_node('Add', ['b', 'position'], ['c']),
-         helper.make_node('ReduceMean', ['c'], ['d'], axes=[2]),
-         helper.make_node('Gather', ['words', 'ids'], ['e']),
-         helper.make_node('Add', ['e', 'place'], ['f']),
-         helper.make_node('ReduceMean', ['f'], ['g'], axes=[1]),
-         helper.make_node('MatMul', ['g', 'd'], ['y'])],
+        [node('Conv', 'image w', 'a', strides=[32, 32]),
+         node('Reshape', 'a s', 'b'),
+         node('Add', 'b position', 'c'),
+         node('ReduceMean', 'c', 'd', axes=[2]),
+         node('Gather', 'words ids', 'e'),
+         node('Add', 'e place', 'f'),
+         node('ReduceMean', 'f', 'g', axes=[1]),
+         node('MatMul', 'g d', 'y')],
         [('image', FLOAT, ['batch', 3, 'height', 'width']),
          ('ids', INT64, ['texts', 'length'])], 'y',
         [('w', weights(256, 3, 32, 32) / 64), ('s', numpy.array([0, 0, -1])),
@@ -289,8 +284,7 @@ def given_sizes(arguments):
     text = check_taken(_detector(), [], overrides=(
         ('n', 1), ('height', 320), ('width', 320)))
     assert 'assumed' not in text, text
-    tiny = model([helper.make_node('Exp', ['x'], ['y'])],
-                 [('x', FLOAT, ['b', 't'])], 'y')
+    tiny = model([node('Exp', 'x', 'y')], [('x', FLOAT, ['b', 't'])], 'y')
     _, text = report(tiny, shapes='x:1x4')
     assert 'left to ONNX Runtime' in text and 'x:1x4' in text, text
 
@@ -307,15 +301,14 @@ def shapes_that_do_not_fit(arguments):
         check_taken(_detector(), [], expected, shapes=entry)
     # The body of a Loop does not contain the named tensor.
     body = helper.make_graph(
-        [helper.make_node('Identity', ['on'], ['on_out']),
-         helper.make_node('MatMul', ['s', 'w'], ['s_out'])], 'body',
+        [node('Identity', 'on', 'on_out'),
+         node('MatMul', 's w', 's_out')], 'body',
         [helper.make_tensor_value_info('i', INT64, []),
          helper.make_tensor_value_info('on', onnx.TensorProto.BOOL, []),
          helper.make_tensor_value_info('s', FLOAT, ['b', 't'])],
         [helper.make_tensor_value_info('on_out', onnx.TensorProto.BOOL, []),
          helper.make_tensor_value_info('s_out', FLOAT, ['b', 't'])])
-    tested = model([helper.make_node('Loop', ['n', '', 'x'], ['y'],
-                                     body=body)],
+    tested = model([node('Loop', ['n', '', 'x'], 'y', body=body)],
                    [('x', FLOAT, ['b', 't']), ('n', INT64, [])], 'y',
                    [('w', weights(64, 64))])
     _, text = report(tested, shapes='x:64x64')
@@ -325,9 +318,8 @@ def shapes_that_do_not_fit(arguments):
 @case
 def impossible_node(arguments):
     """A node that can never run splits its group."""
-    tested = model([helper.make_node('MatMul', ['x', 'w'], ['m']),
-                    helper.make_node('Reshape', ['m', 's'], ['r']),
-                    helper.make_node('MatMul', ['r', 'v'], ['y'])],
+    tested = model([node('MatMul', 'x w', 'm'), node('Reshape', 'm s', 'r'),
+                    node('MatMul', 'r v', 'y')],
                    [('x', FLOAT, ['b', 't', 1024])], 'y',
                    [('w', weights(1024, 1024)), ('v', weights(8191, 1)),
                     ('s', numpy.array([-1, 8191]))])
@@ -359,7 +351,7 @@ def check_default_costs(*texts):
     """A large model is taken, a small one is not.  Each time, ONNX Runtime's
     default log has one line, which contains the texts."""
     for size in (2048, 8):
-        product = helper.make_node('MatMul', ['x', 'w'], ['y'])
+        product = node('MatMul', 'x w', 'y')
         tested = model([product], [('x', FLOAT, [size, size])], 'y',
                        [('w', weights(size, size))])
         found = []
@@ -391,13 +383,11 @@ def profile_of_another_driver(arguments):
 def unsupported_nodes(arguments):
     """A node that no GPU supports splits its group; the report says why."""
     os.environ['TANDEM_TEST_PLUGIN'] = 'decline=log_softmax+reduce_mean'
-    tested = model([helper.make_node('MatMul', ['x', 'w'], ['a']),
-                    helper.make_node('LogSoftmax', ['a'], ['b'], name='log'),
-                    helper.make_node('MatMul', ['b', 'w'], ['c']),
-                    helper.make_node('ReduceMean', ['c'], ['d'], axes=[1],
-                                     name='mean'),
-                    helper.make_node('Sub', ['c', 'd'], ['e']),
-                    helper.make_node('MatMul', ['e', 'w'], ['y'])],
+    tested = model([node('MatMul', 'x w', 'a'),
+                    node('LogSoftmax', 'a', 'b', name='log'),
+                    node('MatMul', 'b w', 'c'),
+                    node('ReduceMean', 'c', 'd', axes=[1], name='mean'),
+                    node('Sub', 'c d', 'e'), node('MatMul', 'e w', 'y')],
                    [('x', FLOAT, ['b', 't', 1024])], 'y',
                    [('w', weights(1024, 1024) / 1024)])
     text = check_taken(
@@ -410,8 +400,7 @@ def unsupported_nodes(arguments):
 @case
 def lines_of_sessions(arguments):
     """Each session begins with its time, the version and the model."""
-    tested = model([helper.make_node('Exp', ['x'], ['y'])],
-                   [('x', FLOAT, [2, 2])], 'y')
+    tested = model([node('Exp', 'x', 'y')], [('x', FLOAT, [2, 2])], 'y')
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'report')
         file = os.path.join(directory, 'exp.onnx')
@@ -429,13 +418,12 @@ def lines_of_sessions(arguments):
 @case
 def nodes_that_are_not_served(arguments):
     """The report counts them by operator and, if it is the reason, element type."""
-    nodes = [helper.make_node('Cast', ['x'], ['d0'], to=DOUBLE, name='cast')]
+    nodes = [node('Cast', 'x', 'd0', to=DOUBLE, name='cast')]
     for i in range(300):
-        nodes.append(helper.make_node('Add', ['d%d' % i, 'd0'], ['d%d' % (i + 1)],
-                                      name='add%d' % i))
-    nodes += [helper.make_node('Cast', ['d300'], ['f'], to=FLOAT, name='back'),
-              helper.make_node('Det', ['f'], ['g'], name='det'),
-              helper.make_node('Transpose', ['g'], ['y'], name='move')]
+        nodes.append(node('Add', 'd%d d0' % i, 'd%d' % (i + 1), name='add%d' % i))
+    nodes += [node('Cast', 'd300', 'f', to=FLOAT, name='back'),
+              node('Det', 'f', 'g', name='det'),
+              node('Transpose', 'g', 'y', name='move')]
     tested = model(nodes, [('x', FLOAT, [4, 4, 4])], 'y')
     _, text = report(tested)
     assert text.splitlines()[1:] == [
@@ -446,8 +434,7 @@ def nodes_that_are_not_served(arguments):
     types = ('Shrink', 'Hardmax', 'Det', 'NonZero', 'LpNormalization',
              'Multinomial', 'RandomNormalLike', 'RandomUniformLike',
              'EyeLike')
-    nodes = [helper.make_node(each, ['x'], ['y%d' % i])
-             for i, each in enumerate(types)]
+    nodes = [node(each, 'x', ['y%d' % i]) for i, each in enumerate(types)]
     tested = model(nodes, [('x', FLOAT, [4, 4])], 'y0')
     tested.graph.output.extend(helper.make_tensor_value_info(
         'y%d' % i, {'NonZero': INT64, 'Multinomial': INT32}.get(each, FLOAT), None)
@@ -457,25 +444,24 @@ def nodes_that_are_not_served(arguments):
     assert line.endswith(', and 1 other') and line.count('1 ') == 9, text
     # ONNX Runtime replaces Bernoulli by its function, and asks again. A group is not
     # an unserved node.
-    tested = model([helper.make_node('MatMul', ['x', 'x'], ['a']),
-                    helper.make_node('Bernoulli', ['a'], ['y'])],
+    tested = model([node('MatMul', 'x x', 'a'), node('Bernoulli', 'a', 'y')],
                    [('x', FLOAT, [4, 4])], 'y')
     _, text = report(tested, claim='all')
     assert ('\nnot served, so left to ONNX Runtime: 1 RandomUniformLike ('
             '"RandomUniformLike")\n') in text, text
     assert text.count('\nagain, after ONNX Runtime has replaced nodes by simpler '
                       'ones:\n') == 1, text
-    tested = model([helper.make_node('Neg', ['x'], ['y'])], [('x', FLOAT16, [4])], 'y')
+    tested = model([node('Neg', 'x', 'y')], [('x', FLOAT16, [4])], 'y')
     tested.graph.output[0].type.tensor_type.elem_type = FLOAT16
     _, text = report(tested)
-    assert ('not served, so left to ONNX Runtime: 1 Neg of float16 ("Neg"); export '
+    assert ('not served, so left to ONNX Runtime: 1 Neg of float16 ("node_y"); export '
             'the model in float32\n') in text, text
 
 
 @case
 def no_device_to_compare(arguments):
     """The report says why claim=cost leaves a large product to ONNX Runtime."""
-    product = helper.make_node('MatMul', ['x', 'w'], ['y'])
+    product = node('MatMul', 'x w', 'y')
     tested = model([product], [('x', FLOAT, [2048, 2048])], 'y',
                    [('w', weights(2048, 2048))])
 
@@ -499,10 +485,9 @@ def many_impossible_nodes(arguments):
     """Each of many nodes that can never run splits its group once."""
     nodes = []
     for i in range(20):
-        nodes += [helper.make_node('MatMul', ['x%d' % i, 'w'], ['m%d' % i]),
-                  helper.make_node('Reshape', ['m%d' % i, 's'], ['r%d' % i]),
-                  helper.make_node('MatMul', ['r%d' % i, 'v'],
-                                   ['x%d' % (i + 1)])]
+        nodes += [node('MatMul', ['x%d' % i, 'w'], ['m%d' % i]),
+                  node('Reshape', ['m%d' % i, 's'], ['r%d' % i]),
+                  node('MatMul', ['r%d' % i, 'v'], ['x%d' % (i + 1)])]
     tested = model(nodes, [('x0', FLOAT, ['b', 't', 1024])], 'x20',
                    [('w', weights(1024, 1024)), ('v', weights(8191, 1024)),
                     ('s', numpy.array([-1, 8191]))])
@@ -514,9 +499,8 @@ def many_impossible_nodes(arguments):
 @case
 def devices_by_size(arguments):
     """Each run uses the device that is faster at its size."""
-    tested = model([helper.make_node('MatMul', ['x', 'w'], ['y'])],
-                   [('x', FLOAT, [1, 't', 64])], 'y',
-                   [('w', weights(64, 64))])
+    tested = model([node('MatMul', 'x w', 'y')], [('x', FLOAT, [1, 't', 64])],
+                   'y', [('w', weights(64, 64))])
     path = tempfile.mktemp()
     options = provider.session_options()
     options.add_provider_for_devices(provider.register(), {'explain': path})
@@ -537,9 +521,8 @@ def devices_by_size(arguments):
 def cpu_computes_while_kernels_compile(arguments):
     """The report says so once, and lists the operators when they ran on the device."""
     os.environ['TANDEM_TEST_PLUGIN'] = 'ready=8'
-    tested = model([helper.make_node('Exp', ['x'], ['a'], name='exp'),
-                    helper.make_node('Softmax', ['a'], ['y'])],
-                   [('x', FLOAT, [4, 64])], 'y')
+    tested = model([node('Exp', 'x', 'a', name='exp'),
+                    node('Softmax', 'a', 'y')], [('x', FLOAT, [4, 64])], 'y')
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, 'report')
         session = provider.session(tested, 'simulated', first_run='cpu', explain=path)
@@ -557,7 +540,7 @@ def cpu_computes_while_kernels_compile(arguments):
 @case
 def device_of_the_environment(arguments):
     """TANDEM_DEVICE selects the device unless the option does."""
-    tested = model([helper.make_node('MatMul', ['x', 'w'], ['y'])],
+    tested = model([node('MatMul', 'x w', 'y')],
                    [('x', FLOAT, [1, 64])], 'y', [('w', weights(64, 64))])
     for option, variable, device in (('auto', '', 'cpu:0'),
                                      ('auto', 'simulated', 'simulated:0'),
@@ -600,9 +583,8 @@ def batch_transposed_products(arguments):
                                            ('b', right, b, batch_b)):
             x = numpy.swapaxes(x, -1, -2) if transposed else x
             feeds[name] = numpy.moveaxis(x, -2, 0).copy() if moved else x.copy()
-        product = helper.make_node('FusedMatMul', ['a', 'b'], ['y'],
-                                   domain='com.microsoft',
-                                   **dict(zip(flags, values)))
+        product = node('FusedMatMul', 'a b', 'y', domain='com.microsoft',
+                       **dict(zip(flags, values)))
         tested = model([product], [(name, FLOAT, x.shape)
                                    for name, x in feeds.items()], 'y')
         tested.opset_import.append(helper.make_opsetid('com.microsoft', 1))

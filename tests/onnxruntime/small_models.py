@@ -38,13 +38,13 @@ def model(nodes, inputs, outputs, initializers=(), opset=OPSET, domains=()):
 
 
 def node(op_type, inputs, outputs, **attributes):
-    """Returns a node whose name is that of its first output."""
+    """Returns a node, which is named after its first output by default."""
     if isinstance(inputs, str):
         inputs = inputs.split()
     if isinstance(outputs, str):
         outputs = outputs.split()
-    return helper.make_node(op_type, inputs, outputs, name='node_' + outputs[0],
-                            **attributes)
+    attributes.setdefault('name', 'node_' + outputs[0])
+    return helper.make_node(op_type, inputs, outputs, **attributes)
 
 
 def perceptron(seed=1, width=64, hidden=48):
