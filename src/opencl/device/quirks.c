@@ -9,6 +9,7 @@
 #define NVIDIA "NVIDIA"
 #define POCL "Portable Computing"
 #define RUSTICL "rusticl"
+#define OCLGRIND "Oclgrind"
 
 /* A driver quirk and its conditions.  Devices that meet all conditions have the
  * quirk.  A condition is always met if its value is 0 or NULL. */
@@ -73,6 +74,10 @@ static const struct quirk_row rows[] = {
      .platform = RUSTICL,
      .behaviour = "ends the process when it loads a program binary that it "
                   "does not know",
+     .source = "observed"},
+    {.quirk = QUIRK_COMPILER_RACE,
+     .platform = OCLGRIND,
+     .behaviour = "crashes if two threads compile at the same time",
      .source = "observed"},
 };
 

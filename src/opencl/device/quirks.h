@@ -17,6 +17,7 @@ enum quirk {
     QUIRK_CACHE_REQUIRED = 1u << 6,
     QUIRK_BINARY_FATAL = 1u << 7,
     QUIRK_SERIAL_COMPILER = 1u << 8,
+    QUIRK_COMPILER_RACE = 1u << 9,
 };
 
 /* Returns the quirks of a device and writes their descriptions to

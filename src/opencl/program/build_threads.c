@@ -11,6 +11,7 @@
 #include "common/thread_state_guard.h"
 #include "opencl/device/device.h"
 #include "opencl/device/event_poll.h"
+#include "opencl/device/quirks.h"
 #include "opencl/program/kernel_variants.h"
 #include "opencl/program/trial_launch.h"
 
@@ -205,10 +206,12 @@ static bool build_thread_is_available(struct tandem_device *device,
  * holds programs.mutex. */
 static void build_thread_start(struct tandem_device *device)
 {
+    const bool is_single =
+        (device->hardware->quirks & QUIRK_COMPILER_RACE) != 0;
     struct programs *programs = &device->programs;
     struct build_thread *thread = programs->threads;
     pthread_t id;
-    if (programs->thread_count == MAX_BUILD_THREADS)
+    if (programs->thread_count == (is_single ? 1 : MAX_BUILD_THREADS))
         return;
     while (thread->is_running)
         thread++;

@@ -45,6 +45,7 @@ static const struct device_case {
     {"Portable Computing Language", "3.1", "cl_khr_fp64", 0, 0, POCL_QUIRKS,
      false},
     {"rusticl", "22.3.6", "", 0, 0, QUIRK_BINARY_FATAL, false},
+    {"Oclgrind", "21.10", "", 0, 0, QUIRK_COMPILER_RACE, false},
     {"Intel(R) OpenCL Graphics", "23.22", "cl_khr_fp16", 0, 0, 0, true},
     {"Other", "1.0", "cl_khr_fp16x", 0, 0, 0, false},
 };
