@@ -292,6 +292,31 @@ TEST(struct_sizes_are_checked)
                      TANDEM_INVALID_ARGUMENT);
 }
 
+static enum tandem_status check_abs(const struct tandem_tensor_desc *input,
+                                    const struct tandem_tensor_desc *output)
+{
+    const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_ABS};
+    return check_op(&op, &input, 1, &output, 1, address_range_of, NULL);
+}
+
+/* Plugins check this when they launch; libtandem uses check_op. */
+TEST(aliasing_is_checked)
+{
+    struct tandem_tensor_desc x = tensor(X, 0, TANDEM_F32, 2, SHAPE(4, 8));
+    struct tandem_tensor_desc shifted = x, left = x, right = x, self = x;
+    shifted.byte_offset = 4;
+    left.shape[1] = right.shape[1] = 4;
+    right.byte_offset = 16;
+    self.strides[0] = 7;
+    ck_assert_int_eq(check_abs(&x, &x), TANDEM_OK);
+    ck_assert_int_eq(check_abs(&x, &shifted), TANDEM_INVALID_ARGUMENT);
+    ck_assert_int_eq(check_abs(&left, &right), TANDEM_OK);
+    ck_assert_int_eq(check_abs(&right, &left), TANDEM_OK);
+    right.byte_offset = 12;
+    ck_assert_int_eq(check_abs(&left, &right), TANDEM_INVALID_ARGUMENT);
+    ck_assert_int_eq(check_abs(&x, &self), TANDEM_INVALID_ARGUMENT);
+}
+
 TEST(layouts_merge_axes)
 {
     struct iteration_space space;
