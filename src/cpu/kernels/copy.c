@@ -42,13 +42,6 @@ static void copy_lines(const void *context, int64_t first, int64_t end)
                &call->copy->rows);
 }
 
-#define COPY_PLANE(type)                                                       \
-    for (int64_t row = 0; row < space->shape[rows_axis];                       \
-         row++, to += to_row, from += from_row)                                \
-        for (int64_t i = 0; i < columns; i++)                                  \
-    memcpy((type *)to + i * to_step, (const type *)from + i * from_step,       \
-           sizeof(type))
-
 /* Copies a plane: rows of few elements along the two innermost axes.  The
  * parameters are those of row_part_fn. */
 static inline void plane_copy(const void *context, unsigned char *const *at,
@@ -66,14 +59,9 @@ static inline void plane_copy(const void *context, unsigned char *const *at,
     const unsigned char *from = at[1];
     (void)first; /* a plane is one chunk */
     (void)end;
-    if (bytes == 4)
-        COPY_PLANE(uint32_t);
-    else if (bytes == 2)
-        COPY_PLANE(uint16_t);
-    else if (bytes == 1)
-        COPY_PLANE(uint8_t);
-    else
-        COPY_PLANE(uint64_t);
+    for (int64_t row = 0; row < space->shape[rows_axis]; row++)
+        elements_copy(to + row * to_row, to_step, from + row * from_row,
+                      from_step, columns, rows->bytes[0]);
 }
 
 /* Thread-pool function.  Each task copies a plane. */
