@@ -37,8 +37,8 @@ class Context:
     """A context on the CPU, with the default number of threads or this one."""
 
     def __init__(self, path, threads=None):
-        self.library = ctypes.CDLL(path)
-        self.library.tandem_last_error.restype = ctypes.c_char_p
+        self.functions = ctypes.CDLL(path)
+        self.functions.tandem_last_error.restype = ctypes.c_char_p
         self.handle = ctypes.c_void_p()
         options = Options(struct_size=ctypes.sizeof(Options), device=b"cpu")
         if threads is not None:
@@ -49,8 +49,8 @@ class Context:
                   ctypes.byref(self.handle))
 
     def call(self, function, *arguments):
-        if getattr(self.library, "tandem_" + function)(*arguments) != 0:
-            sys.exit("tandem: " + self.library.tandem_last_error().decode())
+        if getattr(self.functions, "tandem_" + function)(*arguments) != 0:
+            sys.exit("tandem: " + self.functions.tandem_last_error().decode())
 
     def wrap(self, array):
         tensor = ctypes.c_void_p()
@@ -66,7 +66,7 @@ class Context:
         self.call("matmul", self.handle, None, *tensors)
         self.call("tensor_sync", tensors[2], FOREVER)
         for tensor in tensors:
-            self.library.tandem_tensor_destroy(tensor)
+            self.functions.tandem_tensor_destroy(tensor)
         return c
 
 
@@ -110,9 +110,9 @@ def main():
         "BLAS had %s threads, now %s" % (threads, after)
     with numpy.errstate(all="raise"):
         numpy.add(a, b)
-    single.library.tandem_context_destroy(single.handle)
+    single.functions.tandem_context_destroy(single.handle)
     if order == "numpy":
-        context.library.tandem_context_destroy(context.handle)
+        context.functions.tandem_context_destroy(context.handle)
     # Else it ends without: that must do no harm either.
     print("%s first: BLAS threads %s" % (order, after))
     print("1 passed, 0 failed, 0 skipped")

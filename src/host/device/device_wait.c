@@ -122,7 +122,8 @@ enum tandem_status wait_idle(struct device *device, uint64_t deadline_ns)
         return TANDEM_OK;
     }
     device_mark_launches_unconfirmed(device);
-    /* A lost device may still run the work, so it counts as busy until then. */
+    /* Marks a lost device, which may still run the work, while it is busy: its
+     * memory is then not freed. */
     status = device_call_failed(device, status, "work");
     device->busy = false;
     return status;

@@ -84,7 +84,7 @@ static uint32_t operand_slot(const struct prepared_call *call, uint32_t number)
                : SLOT_OUTPUT + number - call->input_count;
 }
 
-/* What a variant of a plan for a GEMM changes. */
+/* The choices with which a variant of a plan for a GEMM is made. */
 struct plan_variant {
     const struct gemm_selection *selection; /* NULL: choose */
     uint32_t packed_operands;

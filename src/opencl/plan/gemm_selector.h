@@ -53,7 +53,7 @@ bool gemm_selector_choose_own(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm, bool patches,
                               uint64_t bytes, struct gemm_selection *out);
 /* Selects CLBlast, unless avoids_clblast is set, or a kernel for the operator
- * GEMM.  Returns false if there is none. */
+ * GEMM.  Returns false if no kernel supports it. */
 bool gemm_selector_choose_any(struct gemm_selector *selector,
                               const struct tandem_gemm *gemm,
                               bool avoids_clblast, struct gemm_selection *out);

@@ -48,8 +48,8 @@ void kernel_variant_mark_ready(struct tandem_device *device,
 
 /* ---- program_build.c ---- */
 
-/* Builds the program of the variant and tests its kernel.  Then runs `trial`
- * unless it is NULL.  The caller must not hold programs.mutex. */
+/* Builds the program of the variant, tests its kernel, and runs `trial` if it
+ * is not NULL.  The caller must not hold programs.mutex. */
 enum tandem_status kernel_variant_build(struct tandem_device *device,
                                         struct kernel_variant *variant,
                                         const struct trial_launch *trial);

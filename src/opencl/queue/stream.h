@@ -54,7 +54,7 @@ enum tandem_status stream_confirm(struct tandem_stream *stream);
  * waits until the other commands have completed, and returns the failure. */
 enum tandem_status stream_wait(struct tandem_stream *stream, cl_event event,
                                uint64_t timeout_ns);
-/* Waits like stream_wait, but for all commands of the stream. */
+/* Like stream_wait, for all commands of the stream. */
 enum tandem_status stream_drain(struct tandem_stream *stream,
                                 uint64_t timeout_ns);
 
