@@ -11,6 +11,7 @@
 #include <tandem/extensions.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,23 +98,30 @@ static const void *fault_extension(const char *name)
                : plugin->extension(name);
 }
 
-#undef tandem_backend_query
-LAYER_EXPORT const struct tandem_backend *
-tandem_backend_query(uint32_t host_abi_major)
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+static struct tandem_backend table;
+
+static void table_fill(void)
 {
-    static struct tandem_backend table;
     void *library = dlopen(PLUGIN, RTLD_NOW | RTLD_LOCAL);
     void *symbol = library ? dlsym(library, TANDEM_BACKEND_QUERY_SYMBOL) : NULL;
     tandem_backend_query_fn query;
 
     memcpy(&query, &symbol, sizeof query);
-    plugin = symbol ? query(host_abi_major) : NULL;
+    plugin = symbol ? query(TANDEM_ABI_MAJOR) : NULL;
     if (!plugin)
-        return NULL;
+        return;
     table = *plugin;
     table.open = fault_open;
     table.launch = fault_launch;
     table.stream_synchronize = fault_synchronize;
     table.extension = fault_extension;
-    return &table;
+}
+
+#undef tandem_backend_query
+LAYER_EXPORT const struct tandem_backend *
+tandem_backend_query(uint32_t host_abi_major)
+{
+    pthread_once(&table_once, table_fill);
+    return plugin && host_abi_major == TANDEM_ABI_MAJOR ? &table : NULL;
 }

@@ -91,10 +91,10 @@ static const struct tandem_backend usual = {
 };
 
 /* The table of a later minor version, which is longer. */
-static struct {
+struct longer_table {
     struct tandem_backend table;
     void (*later[4])(void);
-} backend;
+};
 
 static void never_called(void)
 {
@@ -105,23 +105,18 @@ static void never_called(void)
     if (strcmp(missing, #entry) == 0)                                          \
         table->entry = NULL;
 
-const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
+static void table_fill(struct longer_table *out, const char *name)
 {
-    struct tandem_backend *table = &backend.table;
+    struct tandem_backend *table = &out->table;
     const char *missing = setting("missing");
-    static char name[64];
 
-    if (host_abi_major != TANDEM_ABI_MAJOR || setting("null"))
-        return NULL;
     *table = usual;
-    snprintf(name, sizeof name, "%s", inner_name);
-    setting_copy("name", name, sizeof name);
     table->name = setting("noname") ? NULL : name;
     if (setting("major"))
         table->abi_major = TANDEM_ABI_MAJOR + 1;
     if (setting("newer")) {
         table->abi_minor = TANDEM_ABI_MINOR + 7;
-        table->struct_size = sizeof backend;
+        table->struct_size = sizeof *out;
     }
     table->struct_size = setting_number("size", table->struct_size);
     if (missing) {
@@ -129,5 +124,28 @@ const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
         REQUIRED_ENTRIES(ENTRY_DROP)
         OPTIONAL_ENTRIES(ENTRY_DROP)
     }
-    return table;
+}
+
+/* Writes the table only if the script changed since the last query, because
+ * other threads may read it. */
+const struct tandem_backend *tandem_backend_query(uint32_t host_abi_major)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct longer_table result;
+    static char result_name[64];
+    struct longer_table table = {0};
+    char name[64] = {0};
+
+    if (host_abi_major != TANDEM_ABI_MAJOR || setting("null"))
+        return NULL;
+    snprintf(name, sizeof name, "%s", inner_name);
+    setting_copy("name", name, sizeof name);
+    table_fill(&table, result_name);
+    pthread_mutex_lock(&lock);
+    if (memcmp(name, result_name, sizeof name) != 0)
+        memcpy(result_name, name, sizeof name);
+    if (memcmp(&table, &result, sizeof table) != 0)
+        memcpy(&result, &table, sizeof table);
+    pthread_mutex_unlock(&lock);
+    return &result.table;
 }
