@@ -20,11 +20,10 @@
 struct clblast_call {
     cl_mem a, b, c;
     CLBlastTranspose transpose_a, transpose_b;
-    size_t m, n, k, batch;
+    size_t m, n, k;
     float alpha, beta;
     size_t a_offset, b_offset, c_offset;
     size_t a_ld, b_ld, c_ld;
-    size_t a_stride, b_stride, c_stride;
 };
 
 static CLBlastTranspose transpose_of(const struct tandem_gemm *gemm,
@@ -44,7 +43,6 @@ static void call_init(struct clblast_call *out, const struct tandem_gemm *gemm)
         .m = (size_t)gemm->n,
         .n = (size_t)gemm->m,
         .k = (size_t)gemm->k,
-        .batch = (size_t)gemm->batch,
         .alpha = (float)gemm->alpha,
         .beta = (float)gemm->beta,
         .a_offset = gemm->b.byte_offset / sizeof(float),
@@ -52,10 +50,7 @@ static void call_init(struct clblast_call *out, const struct tandem_gemm *gemm)
         .c_offset = gemm->c.byte_offset / sizeof(float),
         .a_ld = (size_t)gemm->b.ld,
         .b_ld = (size_t)gemm->a.ld,
-        .c_ld = (size_t)gemm->c.ld,
-        .a_stride = (size_t)gemm->b.batch_stride,
-        .b_stride = (size_t)gemm->a.batch_stride,
-        .c_stride = (size_t)gemm->c.batch_stride};
+        .c_ld = (size_t)gemm->c.ld};
 }
 
 bool clblast_supports_alignment(const struct tandem_gemm *gemm)
@@ -87,38 +82,15 @@ static void clblast_init_once(cl_command_queue *queue)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Multiplies n x n matrices in the buffer `memory` and waits for the result. */
-static enum tandem_status warmup_launch(struct tandem_device *device,
-                                        cl_command_queue queue, cl_mem memory,
-                                        size_t n, bool batched)
+/* The product is so small that CLBlast allocates no buffer. If it fails to
+ * allocate one, CLBlast 1.5 to 1.7 end the process: the destructor of a buffer
+ * that was not created throws an exception. All kernels are in one program. */
+enum tandem_status clblast_warm(struct tandem_device *device)
 {
-    int code;
-    clblast_init_once(&queue);
-    if (batched)
-        code = CLBlastSgemmStridedBatched(
-            CLBlastLayoutColMajor, CLBlastTransposeNo, CLBlastTransposeNo, n, n,
-            n, 1.0f, memory, 0, n, 0, memory, 0, n, 0, 0.0f, memory, n * n, n,
-            n * n, 2, &queue, NULL);
-    else
-        code = CLBlastSgemm(CLBlastLayoutColMajor, CLBlastTransposeNo,
-                            CLBlastTransposeNo, n, n, n, 1.0f, memory, 0, n,
-                            memory, 0, n, 0.0f, memory, n * n, n, &queue, NULL);
-    if (code == CLBlastSuccess)
-        code = clFinish(queue);
-    return status_from_clblast(device, code, "CLBlastSgemm");
-}
-
-/* CLBlast has a direct kernel for small GEMMs and an indirect one for large
- * GEMMs. On a CPU device, running a large GEMM takes longer than building the
- * indirect kernel, so only the direct kernel is built here. */
-enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
-{
-    const size_t sides[] = {16, 1024};
+    const size_t n = 4;
     /* The compile lock is needed because CLBlast asks drivers for binaries. */
     bool waited;
     int lock = compile_lock_acquire(device, &waited);
-    uint32_t count = device->hardware->info.kind == TANDEM_DEVICE_CPU ? 1 : 2;
-    size_t side = sides[count - 1];
     cl_int code = CL_SUCCESS;
     cl_command_queue queue =
         clCreateCommandQueue(device->context, device->hardware->id, 0, &code);
@@ -127,11 +99,18 @@ enum tandem_status clblast_warm(struct tandem_device *device, bool batched)
     cl_mem memory = NULL;
     if (status == TANDEM_OK) {
         memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE,
-                                3 * side * side * sizeof(float), NULL, &code);
+                                2 * n * n * sizeof(float), NULL, &code);
         status = status_from_cl(device, code, "clCreateBuffer");
     }
-    for (uint32_t i = 0; i < count && status == TANDEM_OK; i++)
-        status = warmup_launch(device, queue, memory, sides[i], batched);
+    if (status == TANDEM_OK) {
+        clblast_init_once(&queue);
+        code = CLBlastSgemm(CLBlastLayoutColMajor, CLBlastTransposeNo,
+                            CLBlastTransposeNo, n, n, n, 1.0f, memory, 0, n,
+                            memory, 0, n, 0.0f, memory, n * n, n, &queue, NULL);
+        if (code == CLBlastSuccess)
+            code = clFinish(queue);
+        status = status_from_clblast(device, code, "CLBlastSgemm");
+    }
     if (memory != NULL)
         clReleaseMemObject(memory);
     if (queue != NULL)
@@ -179,8 +158,8 @@ static enum tandem_status temp_size(struct tandem_stream *stream,
                                "CLBlastSGemmTempBufferSize");
 }
 
-static enum tandem_status call_single(struct tandem_stream *stream,
-                                      const struct clblast_call *p)
+static enum tandem_status call_once(struct tandem_stream *stream,
+                                    const struct clblast_call *p)
 {
     struct tandem_buffer *temp = NULL;
     size_t temp_bytes = 0;
@@ -205,20 +184,6 @@ static enum tandem_status call_single(struct tandem_stream *stream,
     return status;
 }
 
-static enum tandem_status call_batched(struct tandem_stream *stream,
-                                       const struct clblast_call *p)
-{
-    clblast_init_once(&stream->queue);
-    int code = CLBlastSgemmStridedBatched(
-        CLBlastLayoutColMajor, p->transpose_a, p->transpose_b, p->m, p->n, p->k,
-        p->alpha, p->a, p->a_offset, p->a_ld, p->a_stride, p->b, p->b_offset,
-        p->b_ld, p->b_stride, p->beta, p->c, p->c_offset, p->c_ld, p->c_stride,
-        p->batch, &stream->queue, NULL);
-    stream_next_seqno(stream);
-    return status_from_clblast(stream->device, code,
-                               "CLBlastSgemmStridedBatched");
-}
-
 /* Returns the maximum k of one CLBlast call. CLBlast sums all k terms in one
  * f32. If all terms have the same sign, the error of the sum grows faster than
  * the bound in backend.h, which grows with sqrt(k). With the returned k, the
@@ -241,8 +206,7 @@ static enum tandem_status call_in_parts(struct tandem_stream *stream,
     size_t b_step = call.transpose_b == CLBlastTransposeYes ? call.b_ld : 1;
     for (; left > 0 && status == TANDEM_OK; left -= call.k) {
         call.k = left < part ? left : part;
-        status = call.batch > 1 ? call_batched(stream, &call)
-                                : call_single(stream, &call);
+        status = call_once(stream, &call);
         call.a_offset += call.k * a_step;
         call.b_offset += call.k * b_step;
         call.beta = 1.0f;
@@ -250,8 +214,8 @@ static enum tandem_status call_in_parts(struct tandem_stream *stream,
     return status;
 }
 
-/* Runs the first single GEMM of a device, or its first batched GEMM. CLBlast
- * compiles its kernels during this call. */
+/* Runs the first GEMM of a device. CLBlast compiles its kernels during this
+ * call. */
 static enum tandem_status first_call(struct tandem_stream *stream,
                                      const struct clblast_call *call)
 {
@@ -270,7 +234,7 @@ enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
                                        const struct tandem_gemm *gemm)
 {
     struct clblast_call call;
-    const struct kernel_key key = clblast_key(gemm->batch > 1);
+    const struct kernel_key key = clblast_key();
     struct tandem_buffer *buffers[3] = {gemm->a.buffer, gemm->b.buffer,
                                         gemm->c.buffer};
     enum tandem_status status = TANDEM_OK;

@@ -14,8 +14,8 @@ bool clblast_supports_alignment(const struct tandem_gemm *gemm);
  * and clblast_supports_gemm() must return true for it. */
 enum tandem_status clblast_gemm_launch(struct tandem_stream *stream,
                                        const struct tandem_gemm *gemm);
-/* Runs GEMMs on scratch memory, so that CLBlast compiles its kernels. */
-enum tandem_status clblast_warm(struct tandem_device *device, bool batched);
+/* Runs a GEMM on scratch memory, so that CLBlast compiles its kernels. */
+enum tandem_status clblast_warm(struct tandem_device *device);
 /* Empties CLBlast's program cache. There must be no open device. */
 void clblast_clear_cache(void);
 

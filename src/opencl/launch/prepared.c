@@ -247,7 +247,7 @@ static enum tandem_status plan_query(struct tandem_device *device,
                                      const struct launch_plan *plan)
 {
     enum tandem_status status = TANDEM_OK;
-    const struct kernel_key clblast = clblast_key(plan->gemm.gemm.batch > 1);
+    const struct kernel_key clblast = clblast_key();
     if (plan->gemm.uses_clblast)
         status = kernel_variant_query(device, &clblast);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan->step_count; i++)
@@ -261,8 +261,7 @@ static enum tandem_status plan_start(struct tandem_device *device,
 {
     enum tandem_status status = TANDEM_OK;
     if (plan->gemm.uses_clblast)
-        status =
-            kernel_variant_prepare_clblast(device, plan->gemm.gemm.batch > 1);
+        status = kernel_variant_prepare_clblast(device);
     for (uint32_t i = 0; status == TANDEM_OK && i < plan->step_count; i++)
         if (plan->step[i].key.kernel != NULL)
             status = kernel_variant_prepare(device, plan, i);

@@ -138,7 +138,7 @@ static bool clblast_time_parse(const char **text, struct clblast_time *out,
                                double *out_ns)
 {
     double work = 1;
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 3; i++) {
         double size;
         if (!number_parse(text, 1, MAX_SIZE, &size))
             return false;
@@ -186,7 +186,7 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
         return single_parse(value, 1e-3, 1e6, &model->bytes_per_ns);
     if (strcmp(key, "mn_major_penalty") == 0)
         return single_parse(value, 0, 10, &model->mn_major_penalty);
-    if (strcmp(key, "clblast_times") == 0)
+    if (strcmp(key, "clblast") == 0)
         return clblast_times_parse(model, value);
     return true;
 }
@@ -197,13 +197,13 @@ bool gemm_cost_model_parse(struct gemm_cost_model *model, const char *key,
 double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
                                   const struct tandem_gemm *gemm)
 {
-    const float size[4] = {log2f((float)gemm->m), log2f((float)gemm->n),
-                           log2f((float)gemm->k), log2f((float)gemm->batch)};
+    const float size[3] = {log2f((float)gemm->m), log2f((float)gemm->n),
+                           log2f((float)gemm->k)};
     float sum = 0, weights = 0;
     for (uint32_t i = 0; i < model->clblast_time_count; i++) {
         const struct clblast_time *time = &model->clblast_times[i];
         float squares = 1e-4f;
-        for (uint32_t axis = 0; axis < 4; axis++) {
+        for (uint32_t axis = 0; axis < 3; axis++) {
             float distance = size[axis] - time->log2_size[axis];
             squares += distance * distance;
         }
@@ -211,7 +211,6 @@ double gemm_cost_model_clblast_ns(const struct gemm_cost_model *model,
         sum += weight * time->log2_ns_per_work;
         weights += weight;
     }
-    double ns =
-        (double)exp2f(sum / weights + size[0] + size[1] + size[2] + size[3]);
+    double ns = (double)exp2f(sum / weights + size[0] + size[1] + size[2]);
     return fmax(ns, model->min_clblast_ns);
 }

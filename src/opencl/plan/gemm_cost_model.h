@@ -9,7 +9,7 @@
  *   launch_ns               time that each additional kernel launch takes
  *   copy_bytes_per_ns       throughput of a kernel that only copies memory
  *   mn_major_penalty        relative extra time for each MN-major operand
- *   clblast_times           measured CLBlast GEMMs: "m n k batch ns; ..."
+ *   clblast                 measured CLBlast GEMMs: "m n k ns; ..."
  *
  * All functions are thread-safe and have no state. */
 #ifndef TANDEM_OPENCL_PLAN_GEMM_COST_MODEL_H
@@ -23,9 +23,9 @@ struct gemm_kernel_cost {
     double start_ns, latency_ns, step_ns;
 };
 
-/* A measured time of a CLBlast GEMM, divided by its work m * n * k * batch. */
+/* A measured time of a CLBlast GEMM, divided by its work m * n * k. */
 struct clblast_time {
-    float log2_size[4], log2_ns_per_work;
+    float log2_size[3], log2_ns_per_work;
 };
 
 #define MAX_CLBLAST_TIMES 64u

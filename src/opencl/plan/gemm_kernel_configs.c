@@ -73,11 +73,9 @@ bool gemm_is_all_f32(const struct tandem_gemm *gemm)
 
 /* Returns true if all element offsets fit in an int, even after CLBlast has
  * padded the matrix with up to 255 rows and 255 columns. */
-static bool matrix_fits_int(const struct tandem_matrix *matrix, int64_t rows,
-                            int64_t batch)
+static bool matrix_fits_int(const struct tandem_matrix *matrix, int64_t rows)
 {
     double end = (double)(matrix->byte_offset / sizeof(float)) +
-                 (double)matrix->batch_stride * (double)(batch - 1) +
                  ((double)rows + 256.0) * ((double)matrix->ld + 256.0);
     return end < (double)INT32_MAX;
 }
@@ -88,8 +86,8 @@ bool clblast_supports_gemm(const struct tandem_gemm *gemm)
     bool transpose_b = (gemm->flags & TANDEM_GEMM_TRANSPOSE_B) != 0;
     int64_t a_rows = transpose_a ? gemm->k : gemm->m;
     int64_t b_rows = transpose_b ? gemm->n : gemm->k;
-    return gemm_is_all_f32(gemm) &&
-           matrix_fits_int(&gemm->a, a_rows, gemm->batch) &&
-           matrix_fits_int(&gemm->b, b_rows, gemm->batch) &&
-           matrix_fits_int(&gemm->c, gemm->m, gemm->batch);
+    return gemm->batch == 1 && gemm_is_all_f32(gemm) &&
+           matrix_fits_int(&gemm->a, a_rows) &&
+           matrix_fits_int(&gemm->b, b_rows) &&
+           matrix_fits_int(&gemm->c, gemm->m);
 }

@@ -99,9 +99,11 @@ bool gemm_is_all_f32(const struct tandem_gemm *gemm);
 /* Alignment of operands in bytes that is sufficient for CLBlast's longest
  * vector loads. */
 #define CLBLAST_ALIGNMENT 64u
-/* Returns true if CLBlast can compute the GEMM.  All operands must be f32,
- * because CLBlast's f16 routines do not run on all devices.  All element
- * offsets must fit in an int, because CLBlast's kernels compute them as int. */
+/* Returns true if CLBlast can compute the GEMM: a single product, because
+ * CLBlast's batched routines are slower than our kernels (docs/tuning.md) and
+ * end the process if they cannot allocate memory. All operands must be f32,
+ * because CLBlast's f16 routines do not run on all devices. All element offsets
+ * must fit in an int, because CLBlast's kernels compute them as int. */
 bool clblast_supports_gemm(const struct tandem_gemm *gemm);
 bool gemm_fits_32bit_index(const struct tandem_gemm *gemm);
 

@@ -208,7 +208,7 @@ static double best_kernel_ns(const struct gemm_selector *selector,
         double ns = best_allowed_ns(selector, model, gemm,
                                     disabled | ~comparable_kernels(model),
                                     min_split_format_k, out);
-        if (ns < UNUSABLE_NS || gemm_is_all_f32(gemm))
+        if (ns < UNUSABLE_NS || clblast_supports_gemm(gemm))
             return ns;
     }
     return best_allowed_ns(selector, model, gemm, disabled, min_split_format_k,
@@ -226,8 +226,7 @@ static double clblast_ns(const struct gemm_selector *selector,
     double ns = gemm_cost_model_clblast_ns(model, gemm);
     if (has_epilogue(gemm))
         ns += model->launch_ns + 2.0 * sizeof(float) * (double)gemm->m *
-                                     (double)gemm->n * (double)gemm->batch /
-                                     model->bytes_per_ns;
+                                     (double)gemm->n / model->bytes_per_ns;
     return ns;
 }
 
@@ -251,22 +250,29 @@ void gemm_selector_compute(struct gemm_selector *selector,
     }
     /* The built-in kernel costs only fit NVIDIA's devices. Until the kernels
      * are calibrated, other devices use CLBlast if it was measured, if it needs
-     * a single call or if the result is tiny, otherwise the kernels here. */
-    if (clblast && !calibrated && selector->prefer_clblast) {
+     * a single call or if the result is tiny, otherwise the portable kernels,
+     * and other kernels only if neither supports the call. */
+    uint64_t unfit = 0;
+    if (!calibrated && selector->prefer_clblast && gemm_is_all_f32(gemm)) {
         bool tiny = gemm->m <= TINY_SIDE && gemm->n <= TINY_SIDE &&
                     gemm->m > 1 && gemm->n > 1;
         bool measured = selector->cost_model.clblast_time_count != 0;
-        if (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny || measured)
+        if (clblast && (gemm->k <= CLBLAST_MAX_UNSPLIT_K || tiny || measured))
             return;
-        disabled |= ~PORTABLE_KERNELS;
+        unfit = ~PORTABLE_KERNELS;
     }
     /* A kernel that was not measured is never compared with one that was: a
      * time that is not known counts as UNUSABLE_NS, not as 0. */
+    const struct gemm_cost_model *model = &selector->cost_model;
     struct gemm_selection own = *out;
     double limit_ns =
         clblast && calibrated ? clblast_ns(selector, gemm) : UNUSABLE_NS;
-    if (best_kernel_ns(selector, &selector->cost_model, gemm, disabled,
-                       MIN_SPLIT_FORMAT_K, &own) < limit_ns)
+    double ns = best_kernel_ns(selector, model, gemm, disabled | unfit,
+                               MIN_SPLIT_FORMAT_K, &own);
+    if (ns == UNUSABLE_NS && !clblast)
+        ns = best_kernel_ns(selector, model, gemm, disabled, MIN_SPLIT_FORMAT_K,
+                            &own);
+    if (ns < limit_ns)
         *out = own;
     else if (limit_ns < UNUSABLE_NS)
         out->ns = limit_ns;

@@ -30,11 +30,10 @@ static bool build_timed_out(const struct tandem_device *device,
            monotonic_ns() - start_ns >= device->blocking_timeout_ns;
 }
 
-struct kernel_key clblast_key(bool batched)
+struct kernel_key clblast_key(void)
 {
-    static const struct kernel_info single = {.file = "CLBlast"},
-                                    strided_batched = {.file = "CLBlast"};
-    return (struct kernel_key){.kernel = batched ? &strided_batched : &single};
+    static const struct kernel_info kernels = {.file = "CLBlast"};
+    return (struct kernel_key){.kernel = &kernels};
 }
 
 /* ---- build states ---- */
@@ -163,14 +162,12 @@ static void *build_thread_main(void *argument)
     struct build_thread *thread = argument;
     struct tandem_device *device = thread->device;
     struct programs *programs = &device->programs;
-    const struct kernel_key batched = clblast_key(true);
     struct kernel_variant *job;
     struct trial_launch *trial = NULL;
     while ((job = job_wait(thread, &trial)) != NULL) {
         enum tandem_status status =
             job->key.kernel->source == NULL
-                ? programs->callbacks->clblast_compile(
-                      device, kernel_key_equal(&job->key, &batched))
+                ? programs->callbacks->clblast_compile(device)
                 : kernel_variant_build(device, job, trial);
         free(trial);
         trial = NULL;

@@ -124,10 +124,9 @@ enum tandem_status kernel_variant_prepare(struct tandem_device *device,
     return TANDEM_OK;
 }
 
-enum tandem_status kernel_variant_prepare_clblast(struct tandem_device *device,
-                                                  bool batched)
+enum tandem_status kernel_variant_prepare_clblast(struct tandem_device *device)
 {
-    const struct kernel_key key = clblast_key(batched);
+    const struct kernel_key key = clblast_key();
     struct kernel_variant *variant =
         kernel_variant_get(&device->programs, &key);
     if (variant == NULL)

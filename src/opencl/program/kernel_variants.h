@@ -32,8 +32,7 @@ enum tandem_status kernel_variant_prepare(struct tandem_device *device,
                                           const struct launch_plan *plan,
                                           uint32_t step);
 /* Queues a compilation of CLBlast's kernels. */
-enum tandem_status kernel_variant_prepare_clblast(struct tandem_device *device,
-                                                  bool batched);
+enum tandem_status kernel_variant_prepare_clblast(struct tandem_device *device);
 /* Returns TANDEM_OK if the variant is built, the error of a failed build,
  * FAILED if the build has timed out, or otherwise NOT_READY. */
 enum tandem_status kernel_variant_query(struct tandem_device *device,
@@ -58,9 +57,8 @@ void programs_release_built(struct programs *programs);
 
 /* ---- build_threads.c ---- */
 
-/* Returns the key of CLBlast's kernels for single GEMMs, or for strided batched
- * GEMMs. */
-struct kernel_key clblast_key(bool batched);
+/* Returns the key of CLBlast's kernels. */
+struct kernel_key clblast_key(void);
 /* Waits until a build of the variant that is queued or running ends or times
  * out, and returns build_status().  The caller holds programs.mutex. */
 enum tandem_status build_wait(struct tandem_device *device,

@@ -22,7 +22,7 @@ enum build_state {
     BUILD_FAILED = 4
 };
 
-/* A kernel with its compiler options, identified by `key`.  Two variants stand
+/* A kernel with its compiler options, identified by `key`.  One variant stands
  * for all kernels of CLBlast; see clblast_key(). */
 struct kernel_variant {
     struct kernel_key key;
@@ -52,8 +52,7 @@ struct build_thread {
 /* Functions of other folders that the build threads call. */
 struct program_callbacks {
     /* Compiles CLBlast's kernels.  Blocks. */
-    enum tandem_status (*clblast_compile)(struct tandem_device *device,
-                                          bool batched);
+    enum tandem_status (*clblast_compile)(struct tandem_device *device);
     void (*device_free)(struct tandem_device *device);
 };
 

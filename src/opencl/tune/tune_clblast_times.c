@@ -7,25 +7,23 @@
 #include "opencl/tune/tune.h"
 
 struct shape {
-    int64_t m, n, k, batch;
+    int64_t m, n, k;
 };
 
-/* Square, other and batched GEMMs. Each of these groups is sorted by cost. */
+/* Square and other GEMMs. Each of these groups is sorted by cost. */
 static const struct shape shapes[] = {
-    {64, 64, 64, 1},       {128, 128, 128, 1},    {256, 256, 256, 1},
-    {512, 512, 512, 1},    {1024, 1024, 1024, 1}, {2048, 2048, 2048, 1},
-    {4096, 4096, 4096, 1}, {1, 1024, 1024, 1},    {1024, 1, 1024, 1},
-    {64, 64, 4096, 1},     {16, 4096, 1024, 1},   {1024, 1024, 16, 1},
-    {16, 4096, 4096, 1},   {4096, 16, 4096, 1},   {256, 256, 4096, 1},
-    {4096, 4096, 64, 1},   {1024, 4096, 1024, 1}, {32, 32, 32, 256},
-    {64, 64, 64, 64},      {128, 128, 128, 32},   {512, 512, 512, 8},
+    {64, 64, 64},       {128, 128, 128},    {256, 256, 256},
+    {512, 512, 512},    {1024, 1024, 1024}, {2048, 2048, 2048},
+    {4096, 4096, 4096}, {1, 1024, 1024},    {1024, 1, 1024},
+    {64, 64, 4096},     {16, 4096, 1024},   {1024, 1024, 16},
+    {16, 4096, 4096},   {4096, 16, 4096},   {256, 256, 4096},
+    {4096, 4096, 64},   {1024, 4096, 1024},
 };
 #define SHAPES (sizeof(shapes) / sizeof(shapes[0]))
 
 static double shape_work(const struct shape *shape)
 {
-    return (double)shape->m * (double)shape->n * (double)shape->k *
-           (double)shape->batch;
+    return (double)shape->m * (double)shape->n * (double)shape->k;
 }
 
 /* Appends the time of one shape to `text`, in the format of gemm_cost_model.h.
@@ -33,10 +31,10 @@ static double shape_work(const struct shape *shape)
 static void time_append(char *text, size_t bytes, const struct shape *shape,
                         double ns)
 {
-    const double values[5] = {(double)shape->m, (double)shape->n,
-                              (double)shape->k, (double)shape->batch, ns};
+    const double values[4] = {(double)shape->m, (double)shape->n,
+                              (double)shape->k, ns};
     size_t before = strlen(text);
-    for (uint32_t i = 0; i < 5; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         if (strlen(text) + 3 > bytes)
             return;
         if (i > 0 || before > 0)
@@ -67,8 +65,7 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
         double remaining_ns = (double)kernel_timer_remaining_ns(timer);
         struct timed_gemm timed;
         double ns;
-        timed_gemm_init(&timed, timer, shape->m, shape->n, shape->k,
-                        shape->batch);
+        timed_gemm_init(&timed, timer, shape->m, shape->n, shape->k, 1);
         timed.gemm.flags = 0;
         timed.gemm.b.ld = shape->n;
         if (timed.bytes > timer->bytes || remaining_ns == 0 ||
@@ -81,6 +78,6 @@ enum tandem_status tune_clblast_times(struct kernel_timer *timer,
         time_append(text, sizeof(text), shape, ns);
     }
     if (text[0] != '\0')
-        sink->callback(sink->user, "gemm.clblast_times", text);
+        sink->callback(sink->user, "gemm.clblast", text);
     return tuning_can_continue(status) ? TANDEM_OK : status;
 }

@@ -35,7 +35,7 @@ TEST(unmeasured_kernels_follow_the_default_rule)
     ck_assert(!select_kernel_for(1024, 1024, 513).clblast);
     ck_assert(select_kernel_for(16, 16, 4096).clblast);
     /* Only CLBlast was measured, so the costs of our kernels are unknown. */
-    cost_set("clblast_times", "1024 1024 1024 1 1000000000");
+    cost_set("clblast", "1024 1024 1024 1000000000");
     ck_assert(select_kernel_for(1024, 1024, 512).clblast);
     ck_assert(select_kernel_for(1024, 1024, 513).clblast);
 }
@@ -121,10 +121,10 @@ TEST(the_faster_kernel_is_selected)
         /* 64 work-groups with k = 1024: 10 + 1024 * 10 ns. */
         cost_set("kernel.simt-128x128", "10 10 10");
         ck_assert(gemm_selector_predicts(&selector));
-        cost_set("clblast_times", "1024 1024 1024 1 10000");
+        cost_set("clblast", "1024 1024 1024 10000");
         ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
         ck_assert_double_eq_tol(select_kernel_for(1024, 1024, 1024).ns, 1e4, 1);
-        cost_set("clblast_times", "1024 1024 1024 1 11000");
+        cost_set("clblast", "1024 1024 1024 11000");
         struct gemm_selection selection = select_kernel_for(1024, 1024, 1024);
         ck_assert(!selection.clblast);
         ck_assert_int_eq(selection.kernel, GEMM_SIMT_128X128);
@@ -144,7 +144,7 @@ TEST(times_are_interpolated)
 {
     start(false);
     cost_set("kernel.simt-128x128", "10 10 10");
-    cost_set("clblast_times", "512 512 512 1 1000;2048 2048 2048 1 10000000");
+    cost_set("clblast", "512 512 512 1000;2048 2048 2048 10000000");
     struct tandem_gemm small = gemm_new(512, 512, 512, 1);
     struct tandem_gemm middle = gemm_new(1024, 1024, 1024, 1);
     struct tandem_gemm large = gemm_new(2048, 2048, 2048, 1);
@@ -156,17 +156,13 @@ TEST(times_are_interpolated)
     expect_clblast_ns(&tiny, 1000, 1);
     ck_assert(select_kernel(&small).clblast);
     ck_assert(!select_kernel(&large).clblast);
-    /* A batched GEMM has its own time. */
-    cost_set("clblast_times", "64 64 64 1 1000; 64 64 64 64 2000");
-    struct tandem_gemm batched = gemm_new(64, 64, 64, 64);
-    expect_clblast_ns(&batched, 2000, 20);
 }
 
 TEST(an_epilogue_costs_clblast_a_launch)
 {
     start(false);
     cost_set("kernel.simt-128x128", "10 10 10");
-    cost_set("clblast_times", "1024 1024 1024 1 10000");
+    cost_set("clblast", "1024 1024 1024 10000");
     cost_set("launch_ns", "5000");
     struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
     ck_assert(select_kernel(&gemm).clblast);
@@ -178,7 +174,7 @@ TEST(unmeasured_kernels_are_not_selected)
 {
     start(true);
     cost_set("kernel.simt-32x64", "100 100 100");
-    cost_set("clblast_times", "1024 1024 1024 1 1000000000");
+    cost_set("clblast", "1024 1024 1024 1000000000");
     ck_assert_int_eq(select_kernel_for(1024, 1024, 1024).kernel,
                      GEMM_SIMT_32X64);
     /* Disabled kernels are not selected, measured or not. */
@@ -188,26 +184,27 @@ TEST(unmeasured_kernels_are_not_selected)
     ck_assert(select_kernel_for(1024, 1024, 1024).clblast);
 }
 
-/* No kernel supports this size, so CLBlast is selected although it is slow. */
-TEST(clblast_is_selected_if_no_kernel_fits)
+/* The only measured kernel supports no f32, so CLBlast is selected although it
+ * is slow, and another kernel if CLBlast does not support the call either. */
+TEST(clblast_is_selected_if_no_measured_kernel_fits)
 {
-    struct tandem_gemm gemm = gemm_new(40000, 40000, INT64_C(1) << 30, 1);
-    gemm.flags = TANDEM_GEMM_TRANSPOSE_A;
-    gemm.a.ld = gemm.b.ld = 40000;
+    struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
+    struct tandem_gemm batched = gemm_new(1024, 1024, 1024, 2);
     start(true);
     cost_set("kernel.fp16x3-128x128", "1 1 1");
-    cost_set("clblast_times", "1 1 1 1 1000000000000");
-    ck_assert(gemm_fits_32bit_index(&gemm));
+    cost_set("clblast", "1 1 1 1000000000000");
     ck_assert(select_kernel(&gemm).clblast);
+    ck_assert(!select_kernel(&batched).clblast);
 }
 
-/* CLBlast uses int for indices, so our kernel is selected at any cost. */
-TEST(clblast_is_not_selected_past_2_31)
+/* CLBlast uses int for indices, and a batch would take several calls, so our
+ * kernel is selected at any cost. */
+TEST(clblast_is_not_selected_past_2_31_or_for_batches)
 {
     struct tandem_gemm small_gemm = gemm_new(46000, 46000, 64, 1);
     struct tandem_gemm large = gemm_new(70000, 40000, 64, 1);
     struct tandem_gemm offset = gemm_new(64, 64, 64, 1);
-    struct tandem_gemm batched = gemm_new(64, 64, 64, INT64_C(1) << 20);
+    struct tandem_gemm batched = gemm_new(64, 64, 64, 2);
     offset.b.byte_offset = UINT64_C(4) << 31;
     ck_assert(clblast_supports_gemm(&small_gemm));
     const struct tandem_gemm *const all[] = {&large, &offset, &batched};
@@ -218,7 +215,7 @@ TEST(clblast_is_not_selected_past_2_31)
         ck_assert(!clblast_supports_gemm(gemm));
         ck_assert(!select_kernel(gemm).clblast);
         cost_set("kernel.simt-32x64", "100 100 100");
-        cost_set("clblast_times", "1024 1024 1024 1 1");
+        cost_set("clblast", "1024 1024 1024 1");
         ck_assert(!select_kernel(gemm).clblast);
         ck_assert(select_kernel(&small_gemm).clblast);
         ck_assert(gemm_selector_force(&selector, "clblast"));
@@ -285,7 +282,7 @@ TEST(clblast_is_not_selected_for_16_bit_dtypes)
         gemm.c_dtype = dtypes[i / 2][1];
         start(i % 2 != 0);
         cost_set("kernel.simt-32x64", "100 100 100");
-        cost_set("clblast_times", "1024 1024 1024 1 1");
+        cost_set("clblast", "1024 1024 1024 1");
         for (int disabled = 0; disabled < GEMM_KERNEL_COUNT; disabled++) {
             struct gemm_selection selection = select_kernel(&gemm);
             if (selection.clblast)
@@ -295,7 +292,7 @@ TEST(clblast_is_not_selected_for_16_bit_dtypes)
             gemm_selector_disable(&selector, &gemm, selection.kernel);
         }
         ck_assert(select_kernel(&gemm).clblast);
-        cost_set("clblast_times", "1024 1024 1024 1 1000000000");
+        cost_set("clblast", "1024 1024 1024 1000000000");
         ck_assert_int_eq(select_kernel_for(1024, 1024, 1024).kernel,
                          GEMM_SIMT_32X64);
         ck_assert(!select_kernel_for(1024, 1024, 1024).clblast);
@@ -446,7 +443,7 @@ static void start_with_similar_costs(void)
     cost_set("launch_ns", "1500000");
     cost_set("copy_bytes_per_ns", "3");
     cost_set("mn_major_penalty", "3");
-    cost_set("clblast_times", "1024 1024 1024 2 1000000000");
+    cost_set("clblast", "1024 1024 1024 1000000000");
 }
 
 static void expect_different_selections(uint32_t one, uint32_t other)
@@ -492,7 +489,7 @@ TEST(selections_depend_on_epilogues_and_disabled_kernels)
 {
     start(false);
     cost_set("kernel.simt-128x128", "10 10 10");
-    cost_set("clblast_times", "1024 1024 1024 1 10000");
+    cost_set("clblast", "1024 1024 1024 10000");
     cost_set("launch_ns", "5000");
     struct tandem_gemm gemm = gemm_new(1024, 1024, 1024, 1);
     ck_assert(select_kernel(&gemm).clblast);
@@ -647,14 +644,14 @@ TEST(invalid_values_change_nothing)
         {"copy_bytes_per_ns", "9999999999"},
         {"mn_major_penalty", "11"},
         {"mn_major_penalty", "-0.1"},
-        {"clblast_times", ""},
-        {"clblast_times", "1 1 1 1"},
-        {"clblast_times", "1 1 1 1 0"},
-        {"clblast_times", "0 1 1 1 5"},
-        {"clblast_times", "1 1 1 1 5;"},
-        {"clblast_times", "1 1 1 1 5; 1 1 1 1 x"},
-        {"clblast_times", "1 1 1 1 5, 1 1 1 1 5"},
-        {"clblast_times", "99999999999 1 1 1 5"},
+        {"clblast", ""},
+        {"clblast", "1 1 1"},
+        {"clblast", "1 1 1 0"},
+        {"clblast", "0 1 1 5"},
+        {"clblast", "1 1 1 5;"},
+        {"clblast", "1 1 1 5; 1 1 1 x"},
+        {"clblast", "1 1 1 5, 1 1 1 5"},
+        {"clblast", "99999999999 1 1 5"},
     };
     start(true);
     const struct gemm_cost_model before = selector.cost_model;
@@ -665,14 +662,12 @@ TEST(invalid_values_change_nothing)
         ck_assert_mem_eq(&before, &selector.cost_model, sizeof(before));
     }
     /* More values than allowed. */
-    char many[8192] = "1 1 1 1 5";
+    char many[8192] = "1 1 1 5";
     for (uint32_t i = 1; i < MAX_CLBLAST_TIMES; i++)
-        strcat(many, ";1 1 1 1 5");
-    ck_assert(
-        gemm_cost_model_parse(&selector.cost_model, "clblast_times", many));
-    strcat(many, ";1 1 1 1 5");
-    ck_assert(
-        !gemm_cost_model_parse(&selector.cost_model, "clblast_times", many));
+        strcat(many, ";1 1 1 5");
+    ck_assert(gemm_cost_model_parse(&selector.cost_model, "clblast", many));
+    strcat(many, ";1 1 1 5");
+    ck_assert(!gemm_cost_model_parse(&selector.cost_model, "clblast", many));
     ck_assert_uint_eq(selector.cost_model.clblast_time_count,
                       MAX_CLBLAST_TIMES);
     /* Keys of a later version are accepted. */

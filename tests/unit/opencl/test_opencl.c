@@ -292,7 +292,7 @@ TEST(unaligned_matrices_are_not_planned_for_clblast)
 {
     const char *const tuning =
         "{\"gemm.kernel.simt-64x64\": \"10 1000000 10\", "
-        "\"gemm.clblast_times\": \"512 512 512 1 1000\"}";
+        "\"gemm.clblast\": \"512 512 512 1000\"}";
     ck_assert_double_lt(predicted_ns(tuning, 64), 2000);
     ck_assert_double_lt(predicted_ns(tuning, 0), 2000);
     ck_assert_double_ge(predicted_ns(tuning, 4), 512e6);
