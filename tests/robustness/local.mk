@@ -53,7 +53,8 @@ test_never_completing_command_SOURCES += tests/opencl-layer/fake_clock.c
 # tests that run our code.
 UNSANITIZED = docs/% tools/% tests/abi/check-headers tests/abi/check-symbols \
 	tests/structure/% tests/offline/% tests/neon-emulation/% tests/fuzz/% \
-	tests/host-process/check-% tests/conformance/check-oclgrind
+	tests/host-process/check-% tests/conformance/check-oclgrind \
+	tests/unit/opencl/check-variants tests/install/check-prefixes
 THREAD_SANITIZED = test-argument-check test-context test-tensor test-failure \
 	test-hang-timeout $(tests_process_lifecycle_checks) \
 	tests/conformance/check-cpu-generic tests/conformance/check-cpu-avx2 \
