@@ -71,6 +71,21 @@ static enum tandem_status desc_check(const char *name, uint32_t operand,
     return TANDEM_OK;
 }
 
+/* The strides of an empty tensor, and of an axis with one element, may be any
+ * numbers. Replaces those whose products with other numbers could overflow. */
+static void strides_limit(struct tandem_tensor_desc *tensor)
+{
+    bool empty = false;
+    for (uint32_t i = 0; i < TANDEM_MAX_RANK; i++)
+        empty |= i < tensor->rank && tensor->shape[i] == 0;
+    for (uint32_t i = 0; i < TANDEM_MAX_RANK; i++) {
+        const int64_t stride = tensor->strides[i];
+        if ((empty || tensor->shape[i] <= 1) &&
+            (stride < INT32_MIN || stride > INT32_MAX))
+            tensor->strides[i] = 0;
+    }
+}
+
 static void operand_set(struct prepared_operand *out,
                         const struct tandem_operand_desc *desc)
 {
@@ -81,6 +96,7 @@ static void operand_set(struct prepared_operand *out,
     out->tensor.rank = desc->rank;
     memcpy(out->tensor.shape, desc->shape, sizeof(desc->shape));
     memcpy(out->tensor.strides, desc->strides, sizeof(desc->strides));
+    strides_limit(&out->tensor);
     out->alignment = desc->alignment_bytes;
     out->alignment_is_known = desc->alignment_bytes != 0;
     out->same_as_input = desc->same_as_input;

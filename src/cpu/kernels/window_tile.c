@@ -108,13 +108,6 @@ static void row_deinterleave(const struct window_tile *tile,
         even[pairs] = row[end - 1];
 }
 
-/* Returns the distance of neighbours among `count` elements or rows of the
- * input. If there is only one, the window's stride may be any number. */
-static int64_t distance(int64_t count, int64_t window_stride, int64_t stride)
-{
-    return count > 1 ? window_stride * stride : 0;
-}
-
 /* Fills a phase of the rows.  The first row and the first column of the tile
  * are at `y` and `x` in the input. */
 static void phase_fill(const struct window_tile *tile,
@@ -137,18 +130,16 @@ static void phase_fill(const struct window_tile *tile,
         int64_t right =
             window_end(x, stride_x, columns->extent, columns->window->in);
         if (stride_x == 1 && strides[0] == 1 && first < end && left < right)
-            kernels->copy_rows(to + first * tile->pitch + left, tile->pitch,
-                               input + (y + first * stride_y) * strides[1] + x +
-                                   left,
-                               distance(end - first, stride_y, strides[1]),
-                               end - first, right - left);
+            kernels->copy_rows(
+                to + first * tile->pitch + left, tile->pitch,
+                input + (y + first * stride_y) * strides[1] + x + left,
+                stride_y * strides[1], end - first, right - left);
         else
             for (int64_t i = first; i < end && left < right; i++)
                 elements_copy(to + i * tile->pitch + left, 1,
                               input + (y + i * stride_y) * strides[1] +
                                   (x + left * stride_x) * strides[0],
-                              distance(right - left, stride_x, strides[0]),
-                              right - left, sizeof *to);
+                              stride_x * strides[0], right - left, sizeof *to);
         to += rows->extent * tile->pitch;
     }
 }
