@@ -15,11 +15,13 @@
  *
  * Rules for every function below
  *
- *   Threads    Any number of threads may use a context at the same time.  Calls
- *              are serialised where necessary; a call that waits for a device
- *              blocks only threads that need this device.  Two threads must not
- *              use the same tensor at the same time unless both only read it.
- *              No thread may use an object that another thread destroys.
+ *   Threads    Any number of threads may use a context at the same time.  A
+ *              call waits for a call of another thread only if both need the
+ *              same device that computes in the background, or the same tensor
+ *              (or views of one), unless both only read it where it is.  The
+ *              order of two such calls is undefined, so the program must
+ *              determine it.  No thread may use an object that another thread
+ *              destroys.
  *   Blocking   Functions marked [blocks] wait for device work.  Timeouts are in
  *              ns; TANDEM_TIMEOUT_INFINITE waits without a limit.  A wait that
  *              times out returns TANDEM_NOT_READY.  Functions marked
@@ -325,7 +327,8 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
                                       const int64_t *strides,
                                       struct tandem_tensor **out_view);
 
-/* Destroys a tensor at once. Memory that running work uses is freed later. */
+/* [may block: while a call of another thread uses the memory] Destroys a
+ * tensor. Memory that running work uses is freed later. */
 void tandem_tensor_destroy(struct tandem_tensor *tensor);
 
 /* Returns the dtype, rank, shape and strides. shape and strides have room for

@@ -10,7 +10,7 @@
 #include "host/context/directories.h"
 #include "host/device/device.h"
 #include "host/device/device_name.h"
-#include "host/device/device_wait.h"
+#include "host/device/stream.h"
 #include "host/loader/loader.h"
 #include "host/tensor/tensor.h"
 
@@ -20,13 +20,8 @@
 
 static void locks_make(struct tandem_context *context)
 {
-    pthread_condattr_t clock;
-
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&context->enumeration_mutex, NULL);
     pthread_mutex_init(&context->mutex, NULL);
-    pthread_cond_init(&context->stream_released, &clock);
-    pthread_condattr_destroy(&clock);
 }
 
 static void cache_directory_find(struct tandem_context *context)
@@ -54,12 +49,13 @@ static void context_free(struct tandem_context *context)
     for (size_t i = 0; i < context->load_error_count; i++)
         free(context->load_errors[i]);
     free(context->load_errors);
+    prepared_cache_free(context, false);
     free(context->backends);
     free(context->cache_path);
     context_options_free(context);
     context->log.function = NULL; /* a hung device's plugin can still log */
     if (context->generation == fork_generation) {
-        pthread_cond_destroy(&context->stream_released);
+        pthread_mutex_destroy(&context->enumeration_mutex);
         pthread_mutex_destroy(&context->mutex);
     }
     handle_free(&context_pool, context);
@@ -87,11 +83,14 @@ tandem_context_create(const struct tandem_context_options *options,
     context->forced = TANDEM_ANY_DEVICE;
     locks_make(context);
     status = context_options_apply(context, &own);
+    context->forced_is_named = context->forced_name != NULL;
     if (status == TANDEM_OK) {
         cache_directory_find(context);
         processor_name(context->host_cpu, sizeof(context->host_cpu));
         status = plugins_load(context, own.plugin_path);
     }
+    if (status == TANDEM_OK)
+        status = prepared_cache_make(context);
     if (status == TANDEM_OK)
         status = forced_device_check(context);
     if (status != TANDEM_OK) {
@@ -109,16 +108,15 @@ void tandem_context_destroy(struct tandem_context *context)
     /* After a fork, the child must not touch the parent's devices, because the
      * state of their drivers is undefined in the child. */
     if (context->generation == fork_generation) {
-        context_lock(context);
+        const struct float_env host = float_env_enter();
+
         for (uint32_t i = 0; i < context->device_count; i++)
             wait_idle(context->devices[i], HANG_DEADLINE);
         tensors_free(context);
-        prepared_cache_free(context);
+        prepared_cache_free(context, true);
         for (uint32_t i = context->device_count; i-- > 0;)
             device_destroy(context->devices[i]);
-        context_unlock(context);
-    } else {
-        prepared_cache_free(context);
+        float_env_leave(host);
     }
     context_free(context);
 }

@@ -7,15 +7,14 @@
 #include "common/struct_size.h"
 #include "host/device/device.h"
 #include "host/device/device_name.h"
-#include "host/device/device_wait.h"
+#include "host/device/stream.h"
 #include "host/profile/profile_writer.h"
 #include "host/tensor/storage.h"
 
 #include <stdlib.h>
 
 /* Finds device number `id`.  Fails if has_out is false, which means that a
- * result pointer of the caller is NULL.  The caller must lock the context to
- * read device fields that can change after the enumeration. */
+ * result pointer of the caller is NULL. */
 static enum tandem_status device_lookup(struct tandem_context *context,
                                         uint32_t id, bool has_out,
                                         struct device **out_device)
@@ -26,10 +25,7 @@ static enum tandem_status device_lookup(struct tandem_context *context,
         return status;
     if (!has_out)
         return argument_error("output argument: NULL");
-    context_lock(context);
-    status = device_get(context, id, out_device);
-    context_unlock(context);
-    return status;
+    return device_get(context, id, out_device);
 }
 
 enum tandem_status tandem_device_count(struct tandem_context *context,
@@ -43,11 +39,9 @@ enum tandem_status tandem_device_count(struct tandem_context *context,
         return status;
     if (out_count == NULL)
         return argument_error("out_count: NULL");
-    context_lock(context);
     status = devices_enumerate(context, context->backend_count);
     if (status == TANDEM_OK)
         *out_count = context->device_count;
-    context_unlock(context);
     return status;
 }
 
@@ -97,11 +91,9 @@ enum tandem_status tandem_device_find(struct tandem_context *context,
         return status;
     if (name == NULL || out_device == NULL)
         return argument_error("%s: NULL", name == NULL ? "name" : "out_device");
-    context_lock(context);
     status = device_find(context, name, &found);
     if (status == TANDEM_OK)
         *out_device = found->id;
-    context_unlock(context);
     return status;
 }
 
@@ -180,13 +172,11 @@ tandem_device_backend(struct tandem_context *context, uint32_t device,
                            out_backend != NULL && out_device != NULL, &found);
     if (status != TANDEM_OK)
         return status;
-    context_lock(context);
     status = device_open(found);
     if (status == TANDEM_OK) {
         *out_backend = found->vtable;
         *out_device = found->handle;
     }
-    context_unlock(context);
     return status;
 }
 
@@ -196,6 +186,7 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
                                               double *out_ns)
 {
     struct device *found;
+    struct float_env host;
     uint32_t index;
     enum tandem_status status;
 
@@ -204,8 +195,7 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
     status = device_lookup(context, device, out_ns != NULL, &found);
     if (status != TANDEM_OK)
         return status;
-    /* context_lock sets the FP environment that the prediction needs. */
-    context_lock(context);
+    host = float_env_enter();
     if (curve == NULL)
         status = argument_error("curve: NULL");
     else if (!(x >= 0 && x <= MAX_COST_X))
@@ -217,7 +207,7 @@ enum tandem_status tandem_device_predict_cost(struct tandem_context *context,
         *out_ns = found->cost.scalars[index];
     else
         status = argument_error("curve: unknown name \"%.64s\"", curve);
-    context_unlock(context);
+    float_env_leave(host);
     return status;
 }
 
@@ -226,6 +216,7 @@ static enum tandem_status profile_for(struct tandem_context *context,
                                       struct tandem_profile **out_profile)
 {
     struct device *found;
+    struct float_env host;
     enum tandem_status status = context_check(context);
 
     if (out_profile != NULL)
@@ -234,11 +225,11 @@ static enum tandem_status profile_for(struct tandem_context *context,
         return status;
     if (out_profile == NULL)
         return argument_error("out_profile: NULL");
-    context_lock(context);
+    host = float_env_enter();
     status = device_get(context, device, &found);
     if (status == TANDEM_OK)
         status = profile_new_for_device(found, edit, out_profile);
-    context_unlock(context);
+    float_env_leave(host);
     return status;
 }
 
@@ -264,16 +255,15 @@ enum tandem_status tandem_context_force_device(struct tandem_context *context,
 
     if (status != TANDEM_OK)
         return status;
-    context_lock(context);
     if (device != TANDEM_ANY_DEVICE)
         status = device_get(context, device, &found);
-    if (status == TANDEM_OK) {
-        free(context->forced_name);
-        context->forced_name = NULL;
-        context->forced = device;
-    }
-    context_unlock(context);
-    return status;
+    if (status != TANDEM_OK)
+        return status;
+    pthread_mutex_lock(&context->mutex);
+    context->forced = device;
+    context->forced_is_named = false;
+    pthread_mutex_unlock(&context->mutex);
+    return TANDEM_OK;
 }
 
 enum tandem_status tandem_context_synchronize(struct tandem_context *context,
@@ -281,20 +271,19 @@ enum tandem_status tandem_context_synchronize(struct tandem_context *context,
 {
     const uint64_t deadline = clock_deadline(timeout_ns);
     enum tandem_status first = context_check(context);
+    struct float_env host;
 
     if (first != TANDEM_OK)
         return first;
-    if (!context_lock_until(context, deadline))
-        return TANDEM_NOT_READY;
+    host = float_env_enter();
+    context_note_thread(context);
     for (uint32_t i = 0; i < context->device_count; i++) {
         struct device *device = context->devices[i];
         enum tandem_status status;
 
         if (device->state != DEVICE_OPEN)
             continue;
-        status = stream_owner_wait_if_held(device, deadline);
-        if (status == TANDEM_OK && device->state == DEVICE_OPEN)
-            status = wait_enqueued(device, deadline);
+        status = wait_enqueued(device, deadline);
         if (status == TANDEM_OK)
             status = wait_idle(device, deadline);
         if (status == TANDEM_NOT_READY)
@@ -303,11 +292,13 @@ enum tandem_status tandem_context_synchronize(struct tandem_context *context,
             device_store_async_error(device, status);
     }
     storages_free_pending(context);
+    pthread_mutex_lock(&context->mutex);
     if (first == TANDEM_OK && context->async_error_status != TANDEM_OK) {
         first = last_error_set(context->async_error_status, "%s",
                                context->async_error_message);
         context->async_error_status = TANDEM_OK;
     }
-    context_unlock(context);
+    pthread_mutex_unlock(&context->mutex);
+    float_env_leave(host);
     return first;
 }

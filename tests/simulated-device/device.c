@@ -169,6 +169,7 @@ enum tandem_status device_count(uint32_t *out_count)
         return argument_error("device_count: out_count is NULL");
     *out_count = 0;
     misbehave("count");
+    block_in("device_count", NULL);
     if (!inner_backend())
         return TANDEM_NO_DEVICE;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
@@ -288,6 +289,8 @@ enum tandem_status device_open(uint32_t index,
         return argument_error("open: out_device is NULL");
     *out_device = NULL;
     misbehave("open");
+    if (index == 0)
+        block_in("open", NULL);
     status = open_options_check(options);
     if (status == TANDEM_OK)
         status = device_count(&count);

@@ -155,6 +155,11 @@ void setting_copy(const char *word, char *out, size_t bytes);
 bool setting_lists(const char *word, const char *name);
 /* Returns the earlier device that this one duplicates, or -1. */
 int32_t setting_duplicate(uint32_t device);
+/* Returns true after tandem_sim_release. */
+bool stalls_are_released(void);
+/* Waits for tandem_sim_release if the script says so and the handle, which may
+ * be NULL, belongs to device 0. */
+void block_in(const char *entry, const void *handle);
 /* Crashes or hangs if the script says so. */
 void misbehave(const char *place);
 /* Does what the script says about launches of the operator. Locked. */

@@ -70,6 +70,7 @@ enum tandem_status buffer_alloc(struct tandem_device *handle,
     struct sim_device *device;
     enum tandem_status status;
 
+    block_in("alloc", handle);
     if (!out_buffer)
         return argument_error("alloc: out_buffer is NULL");
     *out_buffer = NULL;
@@ -82,6 +83,7 @@ enum tandem_status buffer_alloc(struct tandem_device *handle,
 
 void buffer_free(struct tandem_buffer *handle)
 {
+    block_in("free", handle);
     handle_release(handle, BUFFER);
 }
 
@@ -118,6 +120,7 @@ enum tandem_status buffer_seal(struct tandem_buffer *handle)
     struct sim_buffer *buffer = NULL;
     enum tandem_status status = object_hold(handle, BUFFER, &buffer);
 
+    block_in("buffer_seal", handle);
     if (status != TANDEM_OK)
         return status;
     buffer->is_sealed = true;
@@ -190,6 +193,7 @@ enum tandem_status transfer_upload(struct tandem_stream *handle,
     enum tandem_status status =
         check_flags("upload", flags, TANDEM_TRANSFER_ASYNC);
 
+    block_in("upload", handle);
     if (setting("offset"))
         offset = 0;
     if (!source && bytes)
@@ -242,6 +246,7 @@ enum tandem_status transfer_download(struct tandem_stream *handle,
     enum tandem_status status =
         check_flags("download", flags, TANDEM_TRANSFER_ASYNC);
 
+    block_in("download", handle);
     if (!target && bytes)
         status = argument_error("download: target is NULL");
     if (status == TANDEM_OK)

@@ -83,6 +83,7 @@ enum tandem_status sim_prepare(struct tandem_device *handle,
     struct sim_prepared *prepared;
     enum tandem_status status;
 
+    block_in("prepare", handle);
     if (out_prepared)
         *out_prepared = NULL;
     status = prepare_arguments_check(flags, out_info, out_prepared);
@@ -120,6 +121,7 @@ enum tandem_status sim_prepared_wait(struct tandem_prepared *handle,
     struct sim_device *device;
     uint32_t id;
 
+    block_in("prepared_wait", handle);
     if (status != TANDEM_OK)
         return status;
     device = prepared->object.device;
@@ -236,6 +238,7 @@ enum tandem_status sim_prepared_launch(struct tandem_stream *handle,
     struct launch_scalars set;
     enum tandem_status status = object_lock(launched, PREPARED, &prepared);
 
+    block_in("launch", handle);
     if (status != TANDEM_OK)
         return status;
     pthread_mutex_unlock(&prepared->object.device->mutex);

@@ -160,6 +160,19 @@ enum tandem_status call_restrict(const struct prepared_call *call)
 
 /* ---- misbehaviour ---- */
 
+void block_in(const char *entry, const void *handle)
+{
+    const struct sim_device *device =
+        handle ? ((const struct object *)handle)->device : NULL;
+
+    if (!setting_lists("block", entry) || (device && device->index != 0) ||
+        stalls_are_released())
+        return;
+    __atomic_fetch_add(&counters_of(0)->blocked, 1, __ATOMIC_RELAXED);
+    while (!stalls_are_released())
+        usleep(1000);
+}
+
 void misbehave(const char *place)
 {
     if (setting_lists("crash", place)) {

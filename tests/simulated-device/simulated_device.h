@@ -52,6 +52,8 @@
  *   stall=N        waits for the N-th launch (from 1) on device 0, or for later
  *                  commands, block until their timeout, or until
  *                  tandem_sim_release is called; also stream_destroy and close
+ *   block=ENTRY    this entry blocks on device 0 until tandem_sim_release is
+ *                  called
  *   fail=OP        each launch of this operator fails
  *   abort=OP       a launch of this operator ends the process
  *   orphan=OP      a launch of this operator starts a process, which keeps the
@@ -81,6 +83,7 @@ struct sim_counters {
     uint64_t blocking_compiles;
     uint64_t streams, events; /* Created. */
     uint64_t streams_destroyed, events_destroyed;
+    uint64_t blocked; /* Calls that block, as scripted, on device 0. */
 };
 
 /*

@@ -184,13 +184,18 @@ void tandem_sim_release(void)
     __atomic_store_n(&released, true, __ATOMIC_RELEASE);
 }
 
+bool stalls_are_released(void)
+{
+    return __atomic_load_n(&released, __ATOMIC_ACQUIRE);
+}
+
 /* Returns true if the first command, or the one it waits for, stalls. */
 static bool stream_stalls(const struct sim_stream *stream)
 {
     while (stream_other(stream))
         stream = stream_other(stream);
     return stream->first->stalls && stream->error == TANDEM_OK &&
-           !__atomic_load_n(&released, __ATOMIC_ACQUIRE);
+           !stalls_are_released();
 }
 
 static uint64_t clock_ns(void)
@@ -314,6 +319,7 @@ enum tandem_status stream_create(struct tandem_device *handle, uint32_t flags,
     struct sim_stream *stream;
     enum tandem_status status;
 
+    block_in("stream_create", handle);
     if (!out_stream)
         return argument_error("stream_create: out_stream is NULL");
     *out_stream = NULL;
@@ -367,6 +373,7 @@ enum tandem_status stream_synchronize(struct tandem_stream *handle,
     struct sim_stream *stream;
     enum tandem_status status = object_lock(handle, STREAM, &stream);
 
+    block_in("stream_synchronize", handle);
     if (status != TANDEM_OK)
         return status;
     status = stream_reach(stream, stream->enqueued, timeout_ns);
@@ -415,6 +422,7 @@ enum tandem_status event_record(struct tandem_stream *handle,
     struct sim_event *event;
     enum tandem_status status;
 
+    block_in("event_record", handle);
     if (!out_event)
         return argument_error("event_record: out_event is NULL");
     *out_event = NULL;
@@ -434,6 +442,7 @@ enum tandem_status event_record(struct tandem_stream *handle,
 
 void event_destroy(struct tandem_event *handle)
 {
+    block_in("event_destroy", handle);
     handle_release(handle, EVENT);
 }
 
@@ -442,6 +451,7 @@ enum tandem_status event_wait(struct tandem_event *handle, uint64_t timeout_ns)
     struct sim_event *event;
     enum tandem_status status = object_lock(handle, EVENT, &event);
 
+    block_in("event_wait", handle);
     if (status != TANDEM_OK)
         return status;
     if (event->stream)

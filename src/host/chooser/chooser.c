@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Predicts times of operators, chooses devices and updates migration credits;
- * see chooser.h.  The context's mutex must be held. */
+ * see chooser.h. */
 #include <config.h>
 
 #include "host/chooser/chooser.h"
@@ -130,13 +130,19 @@ struct run_time chooser_predict_run_time(const struct workload *workload,
                                          struct run_cost *cache,
                                          const struct device *device)
 {
+    struct cached_run_time *cached;
+    struct run_time time;
+
     if (cache == NULL)
         return run_time_predict(workload, &device->cost);
-    if (!(cache->known >> device->id & 1)) {
-        cache->times[device->id] = run_time_predict(workload, &device->cost);
-        cache->known |= 1u << device->id;
-    }
-    return cache->times[device->id];
+    cached = &cache->times[device->id];
+    if (cache->known >> device->id & 1)
+        return (struct run_time){cached->launch_ns, cached->execute_ns};
+    time = run_time_predict(workload, &device->cost);
+    cached->launch_ns = time.launch_ns;
+    cached->execute_ns = time.execute_ns;
+    cache->known |= 1u << device->id;
+    return time;
 }
 
 static double download_predict(const struct placement_request *request,
@@ -359,7 +365,8 @@ static void migrations_record(struct placement_decision *decision,
                 (float)operand_transfer_ns(operand, device, &wait);
             storage->migration_saved_ns = 0;
         }
-        storage->migration_credit_ns[device->id] = 0;
+        if (storage->migration_credit_ns[device->id] != 0)
+            storage->migration_credit_ns[device->id] = 0;
         count += operand->read && (storage->migrated_to & bit);
     }
     if (count == 0)
@@ -369,7 +376,8 @@ static void migrations_record(struct placement_decision *decision,
         const struct operand *operand = &request->operands[i];
 
         if (operand->read && (operand->storage->migrated_to & bit))
-            operand->storage->migration_saved_ns += (float)gain;
+            operand->storage->migration_saved_ns =
+                operand->storage->migration_saved_ns + (float)gain;
     }
 }
 
@@ -377,18 +385,16 @@ static void virtual_clock_advance(const struct prediction *prediction,
                                   struct device *device)
 {
     struct tandem_context *context = device->context;
+    double ns = prediction->wait_ns + prediction->input_transfer_ns +
+                prediction->run.launch_ns;
 
-    context->predicted_now_ns += prediction->wait_ns +
-                                 prediction->input_transfer_ns +
-                                 prediction->run.launch_ns;
-    if (!device->async) {
-        context->predicted_now_ns += prediction->run.execute_ns;
-        return;
-    }
-    if (device->predicted_busy_until_ns < context->predicted_now_ns)
-        device->predicted_busy_until_ns = context->predicted_now_ns;
-    device->predicted_busy_until_ns += prediction->run.execute_ns;
-    device->busy = true;
+    if (!device->async)
+        ns += prediction->run.execute_ns;
+    virtual_clock_add(context, ns);
+    if (device->async)
+        device->predicted_busy_until_ns =
+            fmax(device->predicted_busy_until_ns, context->predicted_now_ns) +
+            prediction->run.execute_ns;
 }
 
 void chooser_note_launch(struct placement_decision *decision,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The chooser predicts the time of an operator on each candidate device and
- * picks the fastest one.  The context's mutex must be held for all functions.
+ * picks the fastest one.
  *
  *     predicted = wait + transfer + launch + run + download
  *
@@ -73,17 +73,23 @@ struct run_time {
     double launch_ns, execute_ns;
 };
 
+struct cached_run_time {
+    _Atomic double launch_ns, execute_ns;
+};
+
 /* Cached predictions of a call's launch and run times on each device. */
 struct run_cost {
-    uint32_t known; /* bit d is set if times[d] is valid */
-    uint32_t last;  /* 1 + number of the device chosen last; 0 means none */
-    struct run_time times[TANDEM_MAX_DEVICES];
+    _Atomic uint32_t known; /* bit d is set if times[d] is valid */
+    _Atomic uint32_t last;  /* 1 + number of the device chosen last, or 0 */
+    struct cached_run_time times[TANDEM_MAX_DEVICES];
 };
 
 /* A request to choose a device for an operator call. */
 struct placement_request {
     struct workload workload;
     struct run_cost *run_cost; /* cached predictions, not owned, or NULL */
+    /* Mask of the operands whose storages are not shared; see placement.h. */
+    uint32_t alone;
     uint32_t operand_count;
     struct operand operands[2 * TANDEM_MAX_OPERANDS];
 };
@@ -100,8 +106,10 @@ struct prediction {
 struct placement_decision {
     uint32_t serial; /* context->serial, or 0 if the call failed */
     uint32_t chosen;
-    bool forced;           /* the caller or the context required `chosen` */
-    double measured_ns;    /* measured time of the call; 0 if not measured */
+    bool forced;        /* the caller or the context required `chosen` */
+    double measured_ns; /* measured time of the call; 0 if not measured */
+    /* Predicted time of calls that the virtual clock does not include yet. */
+    double unclocked_ns;
     uint32_t predicted;    /* bit d is set if predictions[d] is valid */
     uint32_t failed;       /* bit d is set if device d failed with status[d] */
     uint32_t must_compile; /* bit d is set if device d must compile first */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the lock, clock, log, settings and plugin load messages of a
- * context; see context.h.  context_lifecycle.c creates and destroys contexts.
+/* Implements the clocks, log, settings and plugin load messages of a context;
+ * see context.h.  context_lifecycle.c creates and destroys contexts.
  */
 #include <config.h>
 
@@ -18,13 +18,6 @@
 struct handle_pool context_pool =
     HANDLE_POOL(struct tandem_context, 0x54434f4e);
 volatile uint32_t fork_generation = 1;
-
-/* Minimum time to wait for a context's mutex, even if the timeout is 0.  A call
- * holds the mutex longer only while it waits for a device or a compiler. */
-#define MIN_LOCK_WAIT_NS UINT64_C(5000000)
-
-/* The address of this thread-local variable identifies the calling thread. */
-static THREAD_LOCAL char this_thread;
 
 static void child_started(void)
 {
@@ -79,78 +72,49 @@ uint64_t clock_left(uint64_t deadline_ns)
     return deadline_ns > now ? deadline_ns - now : 0;
 }
 
-/* Sets the default floating-point environment and records whether more than one
- * thread uses the context.  Called right after the mutex was locked. */
-static void lock_acquired(struct tandem_context *context)
+/* ---- threads ---- */
+
+uint32_t thread_number(void)
 {
-    context->float_env = float_env_enter();
-    if (context->first_thread == NULL)
-        context->first_thread = &this_thread;
-    else if (context->first_thread != &this_thread)
-        context->is_shared = true;
+    static _Atomic uint32_t last;
+    static THREAD_LOCAL uint32_t number;
+
+    if (number == 0)
+        number = ++last;
+    return number;
 }
 
-void context_lock(struct tandem_context *context)
+void context_note_thread(struct tandem_context *context)
 {
-    pthread_mutex_lock(&context->mutex);
-    lock_acquired(context);
+    const uint32_t number = thread_number();
+    uint32_t first = context->first_thread;
+
+    if (first == number || context->is_shared ||
+        (first == 0 && atomic_compare_exchange_strong(&context->first_thread,
+                                                      &first, number)))
+        return;
+    context->is_shared = true;
 }
 
-bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns)
+void virtual_clock_add(struct tandem_context *context, double ns)
 {
-    struct timespec until;
-    uint64_t left;
+    double now = context->predicted_now_ns;
 
-    if (pthread_mutex_trylock(&context->mutex) == 0) {
-        lock_acquired(context);
-        return true;
-    }
-    left = clock_left(deadline_ns);
-    if (left < MIN_LOCK_WAIT_NS)
-        left = MIN_LOCK_WAIT_NS;
-    if (left > UINT64_C(1000000000000000000)) {
-        context_lock(context);
-        return true;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    left += (uint64_t)until.tv_nsec;
-    until.tv_sec += (time_t)(left / 1000000000u);
-    until.tv_nsec = (long)(left % 1000000000u);
-    if (pthread_mutex_timedlock(&context->mutex, &until) != 0) {
-        last_error_set(TANDEM_NOT_READY, "context: another thread compiles or "
-                                         "starts a device; try again later");
-        return false;
-    }
-    lock_acquired(context);
-    return true;
+    while (!atomic_compare_exchange_weak(&context->predicted_now_ns, &now,
+                                         now + ns))
+        continue;
 }
 
-void context_unlock(struct tandem_context *context)
+void virtual_clock_raise(struct tandem_context *context, double ns)
 {
-    const struct float_env host = context->float_env;
+    double now = context->predicted_now_ns;
 
-    pthread_mutex_unlock(&context->mutex);
-    float_env_leave(host);
+    while (now < ns &&
+           !atomic_compare_exchange_weak(&context->predicted_now_ns, &now, ns))
+        continue;
 }
 
-bool context_wait_released(struct tandem_context *context, uint64_t deadline_ns)
-{
-    const struct float_env host = context->float_env;
-    struct timespec until;
-    int result;
-
-    context->unlock_epoch++;
-    if (deadline_ns == TANDEM_TIMEOUT_INFINITE) {
-        result = pthread_cond_wait(&context->stream_released, &context->mutex);
-    } else {
-        until.tv_sec = (time_t)(deadline_ns / 1000000000u);
-        until.tv_nsec = (long)(deadline_ns % 1000000000u);
-        result = pthread_cond_timedwait(&context->stream_released,
-                                        &context->mutex, &until);
-    }
-    context->float_env = host;
-    return result == 0;
-}
+/* ---- messages ---- */
 
 void log_message(const struct log *log, enum tandem_log_level level,
                  const char *format, ...)
@@ -190,7 +154,9 @@ void context_add_load_error(struct tandem_context *context,
     vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     log_message(&context->log, level, "%s", line);
+    pthread_mutex_lock(&context->mutex);
     strings_append(&context->load_errors, &context->load_error_count, line);
+    pthread_mutex_unlock(&context->mutex);
 }
 
 const char *tandem_context_load_error(struct tandem_context *context,
@@ -200,10 +166,10 @@ const char *tandem_context_load_error(struct tandem_context *context,
 
     if (context_check(context) != TANDEM_OK)
         return NULL;
-    context_lock(context);
+    pthread_mutex_lock(&context->mutex);
     problem =
         index < context->load_error_count ? context->load_errors[index] : NULL;
-    context_unlock(context);
+    pthread_mutex_unlock(&context->mutex);
     return problem;
 }
 
@@ -216,9 +182,7 @@ enum tandem_status tandem_context_set_timing(struct tandem_context *context,
         return status;
     if (enable > 1)
         return argument_error("enable: %u is invalid; expected 0 or 1", enable);
-    context_lock(context);
     context->time_operators = enable == 1;
-    context_unlock(context);
     return TANDEM_OK;
 }
 
@@ -230,9 +194,10 @@ enum tandem_status tandem_context_set_observer(struct tandem_context *context,
 
     if (status != TANDEM_OK)
         return status;
-    context_lock(context);
+    pthread_mutex_lock(&context->mutex);
     context->observer = observer;
     context->observer_user = user;
-    context_unlock(context);
+    context->is_observed = observer != NULL;
+    pthread_mutex_unlock(&context->mutex);
     return TANDEM_OK;
 }

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A context holds plugins, devices, tensors and the state of the chooser.  One
- * mutex guards everything that changes after creation.  A context is locked
- * while a thread holds this mutex. */
+/* A context holds plugins, devices, tensors and the state of the chooser.
+ *
+ * A thread that takes several of its locks takes them in this order:
+ *
+ *   enumeration_mutex  while devices are found
+ *   storage->lock      by the address of the storages; while a call uses their
+ *                      memory, also while a plugin computes (storage.h)
+ *   device->open_mutex while the device is opened
+ *   stream->is_used    while a plugin uses the stream (stream.h)
+ *   cache stripes      (prepared_cache.h)
+ *   device->mutex, context->mutex  for lists and messages; no plugin is called
+ *
+ * Atomic fields may be read without a lock. */
 #ifndef TANDEM_HOST_CONTEXT_CONTEXT_H
 #define TANDEM_HOST_CONTEXT_CONTEXT_H
 
@@ -10,6 +20,7 @@
 #include "host/exported_api.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct device;
 struct prepared_cache;
@@ -51,46 +62,47 @@ struct tandem_context {
     const char *backends_setting; /* what set backends_option, for messages */
     uint64_t hang_timeout_ns;     /* or TANDEM_TIMEOUT_INFINITE */
 
-    pthread_mutex_t mutex;
-    struct float_env float_env;     /* caller's FP state, restored on unlock */
-    pthread_cond_t stream_released; /* signals a free stream or a lost device */
-    uint64_t unlock_epoch;          /* number of waits that unlocked `mutex` */
-    const void *first_thread; /* ID of the first thread that locked `mutex` */
-    bool is_shared;           /* true if another thread has locked `mutex` */
-
-    char **load_errors; /* messages about plugins that could not be used */
-    size_t load_error_count;
-    struct device *devices[TANDEM_MAX_DEVICES];
-    uint32_t device_count;
-    uint32_t backends_enumerated; /* number of completely enumerated backends */
-    uint32_t indices_enumerated;  /* devices found so far in the next backend */
-    /* The next three fields are masks, in which bit d stands for device d. */
-    uint32_t usable;            /* devices that may run operators */
-    uint32_t zero_copy_devices; /* devices that compute in host memory */
-    uint32_t import_devices;    /* devices able to import host memory */
-    /* Mask of the devices that have measured costs of each cost class. */
-    uint32_t calibrated[TANDEM_COST_CLASS_COUNT];
-    uint32_t default_costs_are_upper_bound; /* mask of devices */
-    uint32_t gpus; /* mask of the devices of kind TANDEM_DEVICE_GPU */
-    /* Bit d of op_blocked[op] is set if device d must not run operator op. */
-    uint32_t op_blocked[TANDEM_OP_ID_END];
-    /* Name of the device that must run all operators.  NULL if no device is
-     * forced, or if the name was already converted to the number `forced`. */
+    /* Name of the device that must run all operators, or NULL.  If
+     * forced_is_named is set, the device was not yet found by this name. */
     char *forced_name;
     bool forced_by_environment;
-    uint32_t forced; /* number of the forced device or TANDEM_ANY_DEVICE */
-    bool time_operators;
+    atomic_bool forced_is_named;
+    _Atomic uint32_t forced; /* number of the forced device, or ANY_DEVICE */
+
+    pthread_mutex_t enumeration_mutex;
+    /* Number of completely enumerated backends. */
+    _Atomic uint32_t backends_enumerated;
+    uint32_t indices_enumerated; /* devices found so far in the next backend */
+    struct device *devices[TANDEM_MAX_DEVICES];
+    _Atomic uint32_t device_count;
+    /* The next fields are masks, in which bit d stands for device d. */
+    _Atomic uint32_t usable;            /* devices that may run operators */
+    _Atomic uint32_t zero_copy_devices; /* they compute in host memory */
+    _Atomic uint32_t import_devices;    /* they can import host memory */
+    /* Devices that have measured costs of each cost class. */
+    _Atomic uint32_t calibrated[TANDEM_COST_CLASS_COUNT];
+    _Atomic uint32_t default_costs_are_upper_bound;
+    _Atomic uint32_t gpus; /* devices of kind TANDEM_DEVICE_GPU */
+    /* Devices that must not run an operator. */
+    _Atomic uint32_t op_blocked[TANDEM_OP_ID_END];
+
+    _Atomic uint32_t first_thread; /* thread_number of a caller, or 0 */
+    atomic_bool is_shared;         /* true if another thread called, too */
+    atomic_bool time_operators;
+    atomic_bool is_observed;         /* true if `observer` is not NULL */
+    _Atomic double predicted_now_ns; /* virtual clock of the chooser, from 0 */
+    _Atomic uint64_t tensor_serial;  /* serial number of the newest tensor */
+    struct prepared_cache *prepared_cache;
+
+    pthread_mutex_t mutex; /* guards the fields below */
     tandem_observer_fn observer;
     void *observer_user;
-
-    double predicted_now_ns; /* virtual clock of the chooser, 0 at creation */
+    char **load_errors; /* messages about plugins that could not be used */
+    size_t load_error_count;
     /* First asynchronous error that no synchronization has reported yet. */
     enum tandem_status async_error_status;
     char async_error_message[512];
-
     struct tandem_tensor *tensors; /* linked list */
-    uint64_t tensor_serial;        /* serial number of the newest tensor */
-    struct prepared_cache *prepared_cache; /* NULL before the first call */
     struct storage *pending_free;  /* storages that device work may still use */
     uint64_t next_address; /* next artificial storage address; see storage.h */
 };
@@ -117,17 +129,13 @@ static inline bool context_is_valid(const struct tandem_context *context)
 /* Returns TANDEM_OK for a valid context.  Otherwise sets the error message. */
 enum tandem_status context_check(const struct tandem_context *context);
 
-/* Locks the context and sets the default floating-point environment.
- * context_unlock restores the caller's environment. */
-void context_lock(struct tandem_context *context);
-/* Works like context_lock, but waits at most until deadline_ns, or for 5 ms if
- * that is longer.  On failure sets the error message and returns false. */
-bool context_lock_until(struct tandem_context *context, uint64_t deadline_ns);
-void context_unlock(struct tandem_context *context);
-/* Unlocks the context, waits until a stream is released or a device is lost,
- * and locks the context again.  Returns false if deadline_ns passes first. */
-bool context_wait_released(struct tandem_context *context,
-                           uint64_t deadline_ns);
+/* Returns a number of the calling thread, from 1. */
+uint32_t thread_number(void);
+/* Records that the calling thread uses the context. */
+void context_note_thread(struct tandem_context *context);
+/* Adds to the virtual clock, or raises it to a time. */
+void virtual_clock_add(struct tandem_context *context, double ns);
+void virtual_clock_raise(struct tandem_context *context, double ns);
 
 /* The next three functions are in context_options.c.  They need no lock,
  * because no other thread knows the context yet.
@@ -157,7 +165,7 @@ void log_from_plugin(void *user, enum tandem_log_level level,
                      const char *message);
 
 /* Adds a message about an unusable plugin to context->load_errors and logs it.
- * The mutex must be held unless no other thread knows the context yet. */
+ */
 void context_add_load_error(struct tandem_context *context,
                             enum tandem_log_level level, const char *format,
                             ...) __attribute__((format(printf, 3, 4)));

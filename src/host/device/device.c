@@ -64,6 +64,7 @@ static void device_configure(struct device *device)
     device->bit = device->is_zero_copy ? HOST_BIT : 1u << device->id;
     device->jit_compiles = caps & TANDEM_CAP_JIT_COMPILATION;
     device->async = caps & TANDEM_CAP_ASYNC || !device->is_zero_copy;
+    device->stream_count = device->async ? 1 : MAX_DEVICE_STREAMS;
     device->duplicate = device_original(device) != NULL;
     cost_model_set_defaults(&device->cost, &device->info);
     profile_load(device);
@@ -88,7 +89,8 @@ static void device_register(struct device *device)
         context->default_costs_are_upper_bound |= bit;
     if (device->info.kind == TANDEM_DEVICE_GPU)
         context->gpus |= bit;
-    context->devices[context->device_count++] = device;
+    context->devices[context->device_count] = device;
+    context->device_count++;
     if (!device->duplicate)
         context->usable |= bit;
     if (device->is_zero_copy)
@@ -99,6 +101,23 @@ static void device_register(struct device *device)
                 device->id, device->label, device->info.name,
                 device->cost.calibrated ? "" : ", not calibrated",
                 device->duplicate ? ", a duplicate" : "");
+}
+
+static struct device *device_new(void)
+{
+    struct device *device = aligned_alloc(64, sizeof(*device));
+    pthread_condattr_t clock;
+
+    if (device == NULL)
+        return NULL;
+    memset(device, 0, sizeof(*device));
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&device->open_mutex, NULL);
+    pthread_mutex_init(&device->mutex, NULL);
+    pthread_cond_init(&device->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    return device;
 }
 
 /* Adds a plugin's device to the context.  Skips a device that the plugin cannot
@@ -115,7 +134,7 @@ static enum tandem_status device_add(struct tandem_context *context,
                     vtable->name, index, TANDEM_MAX_DEVICES);
         return TANDEM_OK;
     }
-    device = calloc(1, sizeof(*device));
+    device = device_new();
     if (device == NULL)
         return memory_error("no memory for %s:%u", vtable->name, index);
     device->context = context;
@@ -130,7 +149,7 @@ static enum tandem_status device_add(struct tandem_context *context,
         log_message(&context->log, TANDEM_LOG_WARNING,
                     "%s: not used: the plugin cannot describe it: %s",
                     device->label, plugin_reply_error(vtable));
-        free(device);
+        device_destroy(device);
         return TANDEM_OK;
     }
     plugin_reply_sanitize_info(&device->info, index);
@@ -163,7 +182,7 @@ static const char *default_costs_consequence(const struct device *device,
  * need no profile.  Called after all devices were enumerated. */
 static void uncalibrated_warn(const struct tandem_context *context)
 {
-    const bool costs_choose = context->forced_name == NULL &&
+    const bool costs_choose = !context->forced_is_named &&
                               context->forced == TANDEM_ANY_DEVICE &&
                               __builtin_popcount(context->usable) > 1;
     uint32_t calibrated = 0, needs_profile = 0;
@@ -189,8 +208,9 @@ static void uncalibrated_warn(const struct tandem_context *context)
     }
 }
 
-enum tandem_status devices_enumerate(struct tandem_context *context,
-                                     uint32_t backend_count)
+/* The context's enumeration_mutex must be held. */
+static enum tandem_status devices_find(struct tandem_context *context,
+                                       uint32_t backend_count)
 {
     const bool more = context->backends_enumerated < backend_count;
 
@@ -227,6 +247,22 @@ enum tandem_status devices_enumerate(struct tandem_context *context,
     if (more && context->backends_enumerated == context->backend_count)
         uncalibrated_warn(context);
     return TANDEM_OK;
+}
+
+enum tandem_status devices_enumerate(struct tandem_context *context,
+                                     uint32_t backend_count)
+{
+    struct float_env host;
+    enum tandem_status status;
+
+    if (context->backends_enumerated >= backend_count)
+        return TANDEM_OK;
+    host = float_env_enter();
+    pthread_mutex_lock(&context->enumeration_mutex);
+    status = devices_find(context, backend_count);
+    pthread_mutex_unlock(&context->enumeration_mutex);
+    float_env_leave(host);
+    return status;
 }
 
 enum tandem_status device_get(struct tandem_context *context, uint32_t id,
@@ -293,6 +329,21 @@ static enum tandem_status handle_open(struct device *device)
                           plugin_reply_error(device->vtable));
 }
 
+enum tandem_status device_stream_create(struct device *device,
+                                        struct tandem_stream **out_stream)
+{
+    enum tandem_status status = plugin_reply_sanitize_status(
+        device->vtable->stream_create(device->handle, 0, out_stream));
+
+    if (status == TANDEM_OK && *out_stream == NULL)
+        status = TANDEM_FAILED;
+    if (status == TANDEM_OK)
+        return TANDEM_OK;
+    *out_stream = NULL;
+    return last_error_set(status, "%s: no stream could be created: %s",
+                          device->label, plugin_reply_error(device->vtable));
+}
+
 bool device_rejects_options(const struct device *device)
 {
     return device->state == DEVICE_FAILED &&
@@ -305,10 +356,10 @@ static void device_open_failed(struct device *device, enum tandem_status status)
 {
     struct tandem_context *context = device->context;
 
-    device->state = DEVICE_FAILED;
     device->open_status = status;
     snprintf(device->open_error, sizeof(device->open_error), "%s",
              last_error_get());
+    device->state = DEVICE_FAILED;
     if (device_rejects_options(device))
         return;
     context->usable &= ~(1u << device->id);
@@ -322,54 +373,70 @@ enum tandem_status device_lost_error(const struct device *device)
     return last_error_set(TANDEM_DEVICE_LOST, "%s is lost", device->label);
 }
 
+/* Opens the device, whose open_mutex must be held, and its first stream. */
+static enum tandem_status device_open_now(struct device *device)
+{
+    struct tandem_stream **stream = &device->streams[0].handle;
+    enum tandem_status status = handle_open(device);
+
+    if (status == TANDEM_OK) {
+        status = device_stream_create(device, stream);
+        if (status != TANDEM_OK) {
+            device->vtable->close(device->handle);
+            device->handle = NULL;
+        }
+    }
+    if (status == TANDEM_OK) {
+        device->state = DEVICE_OPEN;
+        return TANDEM_OK;
+    }
+    if (status != TANDEM_OUT_OF_MEMORY ||
+        ++device->oom_open_failures >= MAX_OOM_OPEN_FAILURES)
+        device_open_failed(device, status);
+    return status;
+}
+
 enum tandem_status device_open(struct device *device)
 {
-    enum tandem_status status;
+    enum tandem_status status = TANDEM_OK;
+    struct float_env host;
 
     if (device->state == DEVICE_OPEN)
         return TANDEM_OK;
     if (device->state == DEVICE_LOST)
         return device_lost_error(device);
-    if (device->state == DEVICE_FAILED)
-        return last_error_set(device->open_status, "%s", device->open_error);
-    status = handle_open(device);
-    if (status == TANDEM_OK) {
-        status = plugin_reply_sanitize_status(
-            device->vtable->stream_create(device->handle, 0, &device->stream));
-        if (status == TANDEM_OK && device->stream == NULL)
-            status = TANDEM_FAILED;
-        if (status != TANDEM_OK)
-            last_error_set(status, "%s: no stream could be created: %s",
-                           device->label, plugin_reply_error(device->vtable));
-    }
-    if (status != TANDEM_OK) {
-        if (device->handle != NULL)
-            device->vtable->close(device->handle);
-        device->handle = NULL;
-        device->stream = NULL;
-        if (status == TANDEM_OUT_OF_MEMORY &&
-            ++device->oom_open_failures < MAX_OOM_OPEN_FAILURES)
-            return status;
-        device_open_failed(device, status);
-        return status;
-    }
-    device->state = DEVICE_OPEN;
-    return TANDEM_OK;
+    host = float_env_enter();
+    pthread_mutex_lock(&device->open_mutex);
+    if (device->state == DEVICE_NEW)
+        status = device_open_now(device);
+    else if (device->state == DEVICE_FAILED)
+        status = last_error_set(device->open_status, "%s", device->open_error);
+    else if (device->state == DEVICE_LOST)
+        status = device_lost_error(device);
+    pthread_mutex_unlock(&device->open_mutex);
+    float_env_leave(host);
+    return status;
 }
 
 void device_destroy(struct device *device)
 {
     if (device == NULL)
         return;
-    /* Leak the stream and handle of a hung device: freeing them would block. */
-    if (device->stream != NULL && !device->hung)
-        device->vtable->stream_destroy(device->stream);
+    /* Leak the streams and handle of a hung device: freeing them would block.
+     */
+    for (uint32_t i = 0; i < MAX_DEVICE_STREAMS && !device->hung; i++) {
+        if (device->streams[i].handle != NULL)
+            device->vtable->stream_destroy(device->streams[i].handle);
+    }
     if (device->handle != NULL && !device->hung)
         device->vtable->close(device->handle);
     gemm_cost_grid_free(&device->cost.gemm);
     free(device->profile_path);
     free(device->ignored_profiles);
     free(device->tuning);
+    pthread_cond_destroy(&device->changed);
+    pthread_mutex_destroy(&device->mutex);
+    pthread_mutex_destroy(&device->open_mutex);
     free(device);
 }
 
@@ -381,13 +448,18 @@ static void device_exclude(struct device *device, const char *why)
 {
     struct tandem_context *context = device->context;
 
-    if (device->state == DEVICE_LOST)
+    pthread_mutex_lock(&device->mutex);
+    if (device->state == DEVICE_LOST) {
+        pthread_mutex_unlock(&device->mutex);
         return;
+    }
+    if (device->busy)
+        device->lost_with_pending_work = true;
     device->state = DEVICE_LOST;
     context->usable &= ~(1u << device->id);
-    device->lost_with_pending_work |= device->busy;
     device->busy = false;
-    pthread_cond_broadcast(&context->stream_released);
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->mutex);
     log_message(&context->log, TANDEM_LOG_ERROR,
                 "%s is lost and no longer used: %s", device->label, why);
 }
@@ -455,20 +527,20 @@ void device_store_async_error(struct device *device, enum tandem_status status)
     device_mark_launches_unconfirmed(device);
     log_message(&context->log, TANDEM_LOG_WARNING,
                 "%s: earlier work failed: %s", device->label, why);
-    if (context->async_error_status != TANDEM_OK)
-        return;
-    context->async_error_status = status;
-    snprintf(context->async_error_message, sizeof(context->async_error_message),
-             "%s: earlier work failed: %s: %s", device->label,
-             status_name(status), why);
+    pthread_mutex_lock(&context->mutex);
+    if (context->async_error_status == TANDEM_OK) {
+        context->async_error_status = status;
+        snprintf(context->async_error_message,
+                 sizeof(context->async_error_message),
+                 "%s: earlier work failed: %s: %s", device->label,
+                 status_name(status), why);
+    }
+    pthread_mutex_unlock(&context->mutex);
 }
 
 void device_mark_idle(struct device *device)
 {
-    struct tandem_context *context = device->context;
-
     device->busy = false;
     device->confirmed = device->last_launch;
-    if (context->predicted_now_ns < device->predicted_busy_until_ns)
-        context->predicted_now_ns = device->predicted_busy_until_ns;
+    virtual_clock_raise(device->context, device->predicted_busy_until_ns);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Enumerates devices when they are first needed, and opens a device when it is
- * first chosen.  A device that failed is never chosen again.  The context's
- * mutex must be held. */
+ * first chosen.  A device that failed is never chosen again.  Any thread may
+ * call these functions. */
 #ifndef TANDEM_HOST_DEVICE_DEVICE_H
 #define TANDEM_HOST_DEVICE_DEVICE_H
 
@@ -21,34 +21,53 @@ enum device_state {
     DEVICE_LOST    /* the device failed or hangs; it stays unusable */
 };
 
+/* A device that computes before its launches return has several streams, so
+ * that several threads can compute; another device has one. */
+#define MAX_DEVICE_STREAMS 64u /* a power of 2 */
+
+/* A stream of a device.  One thread uses it at a time (stream.h). */
+struct device_stream {
+    _Alignas(64) atomic_bool is_used;
+    struct tandem_stream *handle; /* NULL before the first use */
+};
+
 struct device {
     struct tandem_context *context;
     const struct tandem_backend *vtable;
     uint32_t id;    /* device number: index in context->devices */
     uint32_t index; /* index among the devices of the same backend */
     uint32_t bit;   /* mask bit of the device's memory: 1 << id or HOST_BIT */
-    enum device_state state;
+    bool is_zero_copy;     /* the device always computes in host memory */
+    bool jit_compiles;     /* the plugin compiles kernels at run time */
+    bool async;            /* work can run and fail after a launch returns */
+    atomic_bool duplicate; /* same hardware as another usable device */
+
+    pthread_mutex_t open_mutex;
+    _Atomic enum device_state state;
     enum tandem_status open_status; /* why a DEVICE_FAILED device failed, */
     char open_error[512];           /* and the message of that error */
     uint32_t oom_open_failures; /* failed attempts to open for lack of memory */
-    bool is_zero_copy;          /* the device always computes in host memory */
-    bool jit_compiles;          /* the plugin compiles kernels at run time */
-    bool async;     /* work can run and fail after a launch returns */
-    bool duplicate; /* same hardware as another usable device */
     struct tandem_device *handle;
-    struct tandem_stream *stream;
 
-    bool stream_owned; /* a waiting thread owns `stream` (device_wait.h) */
-    bool hung;         /* the device is lost and may never finish its work */
-    bool lost_with_pending_work;
-    bool busy;                      /* work was enqueued after the last wait */
-    double predicted_busy_until_ns; /* virtual time at which queued work ends */
+    struct device_stream streams[MAX_DEVICE_STREAMS];
+    uint32_t stream_count; /* 1 or MAX_DEVICE_STREAMS */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* a stream was released, or the device is lost */
+    _Atomic uint32_t waiting_threads; /* for `changed` */
 
+    atomic_bool hung; /* the device is lost and may never finish its work */
+    atomic_bool lost_with_pending_work;
+
+    /* The user of the stream of a device that is `async` sets these fields;
+     * they do not change in others. */
+    atomic_bool busy; /* work was enqueued after the last wait */
+    _Atomic double predicted_busy_until_ns; /* virtual end of queued work */
     /* Launches on this device are numbered from 1.  Launches up to `confirmed`
      * are complete.  Launches from unconfirmed_after + 1 to unconfirmed_until
      * may have failed; the plugin may refuse to read the buffers that they
      * wrote. */
-    uint64_t last_launch, confirmed, unconfirmed_after, unconfirmed_until;
+    _Atomic uint64_t last_launch, confirmed, unconfirmed_after,
+        unconfirmed_until;
 
     struct cost_model cost;
     char *profile_path;     /* file from which `cost` was read, or NULL */
@@ -75,6 +94,9 @@ enum tandem_status device_open(struct device *device);
 /* Returns true if the plugin has rejected the options of the program, so that
  * device_open returns TANDEM_INVALID_ARGUMENT. */
 bool device_rejects_options(const struct device *device);
+/* Creates a stream of the open device. */
+enum tandem_status device_stream_create(struct device *device,
+                                        struct tandem_stream **out_stream);
 /* Closes and frees the device, which may be NULL.  If the device is hung, leaks
  * the plugin's handles, because closing them would block. */
 void device_destroy(struct device *device);
@@ -97,7 +119,8 @@ enum tandem_status device_mark_hung(struct device *device);
 void device_mark_launches_unconfirmed(struct device *device);
 /* Stores an error of earlier work for tandem_context_synchronize to report. */
 void device_store_async_error(struct device *device, enum tandem_status status);
-/* Records that all work of the device completed successfully. */
+/* Records that all work of the device completed successfully.  The caller uses
+ * its stream. */
 void device_mark_idle(struct device *device);
 
 #endif

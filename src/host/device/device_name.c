@@ -58,7 +58,7 @@ static void devices_list(const struct tandem_context *context,
 
 /* Writes to `out` why there is no device with this name.  `backend` is the
  * plugin that the name refers to, or NULL if that plugin is not loaded. */
-static void device_not_found_message(const struct tandem_context *context,
+static void device_not_found_message(struct tandem_context *context,
                                      const struct tandem_backend *backend,
                                      const struct device_name *name, char *out,
                                      size_t bytes)
@@ -78,15 +78,17 @@ static void device_not_found_message(const struct tandem_context *context,
         return;
     snprintf(own, sizeof(own), "%.*s: ", length, name->backend);
     snprintf(file, sizeof(file), "/tandem-%.*s.so: ", length, name->backend);
+    pthread_mutex_lock(&context->mutex);
     for (uint32_t i = 0; i < context->load_error_count; i++) {
         const char *problem = context->load_errors[i];
 
         if (strncmp(problem, own, strlen(own)) == 0 ||
             strstr(problem, file) != NULL) {
             snprintf(out, bytes, "%s", problem);
-            return;
+            break;
         }
     }
+    pthread_mutex_unlock(&context->mutex);
 }
 
 enum tandem_status device_find(struct tandem_context *context, const char *name,
@@ -135,7 +137,7 @@ static const char *setting_advice(const struct tandem_context *context)
                : "";
 }
 
-enum tandem_status forced_device_check(const struct tandem_context *context)
+enum tandem_status forced_device_check(struct tandem_context *context)
 {
     const char *name = context->forced_name;
     char loaded[256] = "", why[512];
@@ -166,7 +168,7 @@ enum tandem_status forced_device_find(struct tandem_context *context)
     char why[768];
     enum tandem_status status;
 
-    if (context->forced_name == NULL)
+    if (!context->forced_is_named)
         return TANDEM_OK;
     status = device_find(context, context->forced_name, &device);
     if (status == TANDEM_NO_DEVICE) {
@@ -175,8 +177,10 @@ enum tandem_status forced_device_find(struct tandem_context *context)
     }
     if (status != TANDEM_OK)
         return status;
-    context->forced = device->id;
-    free(context->forced_name);
-    context->forced_name = NULL;
+    pthread_mutex_lock(&context->mutex);
+    if (context->forced_is_named)
+        context->forced = device->id;
+    context->forced_is_named = false;
+    pthread_mutex_unlock(&context->mutex);
     return TANDEM_OK;
 }

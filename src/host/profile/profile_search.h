@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds and reads profiles.  A profile is a file of measured costs for one
- * device.  The context's mutex must be held.
+ * device.
  *
  * Profiles are called <backend>-<device name>-<hash>.json.  A dash replaces
  * each character of the device name that is not an ASCII letter or digit.  The

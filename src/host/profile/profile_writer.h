@@ -17,7 +17,7 @@ struct tandem_profile {
 };
 
 /* Creates a profile for a device.  Copies the current measurements to it or, if
- * `edit` is false, only the tuning.  The context's mutex must be held. */
+ * `edit` is false, only the tuning. */
 enum tandem_status profile_new_for_device(const struct device *device,
                                           bool edit,
                                           struct tandem_profile **out_profile);

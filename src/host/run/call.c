@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the handles, number and shapes of an operator call's tensors. call.h
- * says which of the functions need the context's mutex. */
+/* Checks the handles, number and shapes of an operator call's tensors; see
+ * call.h. */
 #include <config.h>
 
 #include "common/argument_check.h"
@@ -23,6 +23,20 @@ static enum tandem_status operand_fail(const struct tandem_tensor *tensor,
 
     snprintf(what, sizeof(what), "%.32s: %s %u", call->row->name, side, index);
     return tensor_check(tensor, call->context, what);
+}
+
+enum tandem_status call_check_handles(const struct call *call)
+{
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        if (call->inputs[i] != NULL &&
+            !tensor_is_valid(call->inputs[i], call->context))
+            return operand_fail(call->inputs[i], call, "input", i);
+    }
+    for (uint32_t i = 0; i < call->output_count; i++) {
+        if (!tensor_is_valid(call->outputs[i], call->context))
+            return operand_fail(call->outputs[i], call, "output", i);
+    }
+    return TANDEM_OK;
 }
 
 enum tandem_status call_init(struct call *call, struct tandem_context *context,
@@ -55,15 +69,7 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
     call->output_count = output_count;
     call->device = device;
     call->entry = NULL;
-    for (uint32_t i = 0; i < input_count; i++) {
-        if (inputs[i] != NULL && !tensor_is_valid(inputs[i], context))
-            return operand_fail(inputs[i], call, "input", i);
-    }
-    for (uint32_t i = 0; i < output_count; i++) {
-        if (!tensor_is_valid(outputs[i], context))
-            return operand_fail(outputs[i], call, "output", i);
-    }
-    return TANDEM_OK;
+    return call_check_handles(call);
 }
 
 void call_descs_get(const struct call *call, struct call_descs *out)

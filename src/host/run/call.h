@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An operator call, and the checks of its operands.  Comments say if the
- * context must be locked. */
+/* An operator call, and the checks of its operands. */
 #ifndef TANDEM_HOST_RUN_CALL_H
 #define TANDEM_HOST_RUN_CALL_H
 
@@ -18,11 +17,14 @@ struct call {
     struct tandem_tensor *const *outputs;
     uint32_t input_count, output_count;
     uint32_t device; /* required device number or TANDEM_ANY_DEVICE */
-    /* The call's entry in the cache of prepared operators.  The call holds a
-     * reference from prepared_cache_find on. */
+    /* The call's entry in the cache of prepared operators, or NULL, and where
+     * the cache records that the call uses it. */
     struct prepared_entry *entry;
+    _Atomic(struct prepared_entry *) *entry_use;
 };
 
+/* Checks the tensors' handles. */
+enum tandem_status call_check_handles(const struct call *call);
 /* Checks the tensors' handles and their number, and fills `call`. */
 enum tandem_status call_init(struct call *call, struct tandem_context *context,
                              uint32_t device, const struct tandem_op *op,
@@ -38,13 +40,11 @@ struct call_descs {
 };
 void call_descs_get(const struct call *call, struct call_descs *out);
 
-/* Returns TANDEM_OK if the operator accepts the call's operands.  The context
- * must be locked. */
+/* Returns TANDEM_OK if the operator accepts the call's operands. */
 enum tandem_status call_check(const struct call *call);
 /* Checks only what does not depend on the tensors' memory. */
 enum tandem_status call_check_shapes(const struct call *call);
-/* Checks only what depends on the tensors' memory.  The context must be locked.
- */
+/* Checks only what depends on the tensors' memory. */
 enum tandem_status call_check_memory(const struct call *call);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the public functions that explain on which device an operator ran
- * or would run, and why.  They lock the context's mutex. */
+ * or would run, and why. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -33,20 +33,20 @@ enum tandem_status tandem_explain_last(struct tandem_context *context,
 {
     enum tandem_status status = context_check(context);
     struct placement_decision *decision;
+    struct float_env host;
 
     if (status == TANDEM_OK)
         status = explanation_check_size(out);
     if (status != TANDEM_OK)
         return status;
-    context_lock(context);
     decision = placement_decision_find(context);
-    if (decision != NULL && decision->serial == context->serial)
-        explanation_write(context, decision, out);
-    else
-        status = argument_error("this thread ran no operator in this context, "
-                                "or its last operator failed");
-    context_unlock(context);
-    return status;
+    if (decision == NULL || decision->serial != context->serial)
+        return argument_error("this thread ran no operator in this context, "
+                              "or its last operator failed");
+    host = float_env_enter();
+    explanation_write(context, decision, out);
+    float_env_leave(host);
+    return TANDEM_OK;
 }
 
 /* Records in the decision which devices cannot run the call.  Returns the mask
@@ -84,11 +84,12 @@ static enum tandem_status call_explain(struct call *call,
     struct device *forced;
     const struct device *chosen;
     uint32_t must_compile;
+    struct float_env host;
     enum tandem_status status = explanation_check_size(out);
 
     if (status != TANDEM_OK)
         return status;
-    context_lock(context);
+    host = float_env_enter();
     status = call_prepare_decision(call, &decision, &forced);
     if (status == TANDEM_OK) {
         must_compile = candidates_query_support(call, &decision, forced);
@@ -101,9 +102,9 @@ static enum tandem_status call_explain(struct call *call,
         if (chosen != NULL)
             decision.chosen = chosen->id;
         explanation_write(context, &decision, out);
+        call_release(call, &decision);
     }
-    prepared_entry_put(context, call->entry);
-    context_unlock(context);
+    float_env_leave(host);
     return status;
 }
 

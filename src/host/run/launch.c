@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks that a device supports an operator call, moves the operands there, and
- * launches the operator; see launch.h.  The context's mutex must be held. */
+ * launches the operator; see launch.h. */
 #include <config.h>
 
 #include "common/op_class.h"
 #include "common/last_error.h"
 #include "host/loader/plugin_reply.h"
 #include "host/run/launch.h"
+#include "host/run/placement.h"
 #include "host/run/prepared_cache.h"
-#include "host/device/device_wait.h"
 
 #include <string.h>
 
@@ -46,87 +46,137 @@ static uint32_t scalars_fill(const struct call *call,
     return count;
 }
 
-enum tandem_status call_enqueue(const struct call *call, struct device *device)
+/* Fills `out` with the memory of the call's operands on the device and returns
+ * their number. */
+static uint32_t memory_fill(const struct call *call,
+                            const struct device *device,
+                            struct tandem_memory *out)
 {
-    struct tandem_memory memory[2 * TANDEM_MAX_OPERANDS];
-    double scalars[TANDEM_MAX_ATTRIBUTES + 1];
-    const uint32_t scalar_count = scalars_fill(call, scalars);
     uint32_t count = 0;
-    enum tandem_status status = call_prepare_on(call, device);
 
-    if (status != TANDEM_OK)
-        return status;
     for (uint32_t i = 0; i < call->input_count; i++, count++) {
-        memory[count] = (struct tandem_memory){NULL, 0};
+        out[count] = (struct tandem_memory){NULL, 0};
         if (call->inputs[i] != NULL)
-            memory[count] = (struct tandem_memory){
+            out[count] = (struct tandem_memory){
                 call->inputs[i]->storage->buffers[device->id],
                 call->inputs[i]->desc.byte_offset};
     }
     for (uint32_t i = 0; i < call->output_count; i++, count++)
-        memory[count] = (struct tandem_memory){
+        out[count] = (struct tandem_memory){
             call->outputs[i]->storage->buffers[device->id],
             call->outputs[i]->desc.byte_offset};
-    return device->vtable->launch(
-        device->stream, call->entry->prepared[device->id], memory, count,
-        scalar_count > 0 ? scalars : NULL, scalar_count);
+    return count;
 }
 
-/* Moves inputs to the device and allocates outputs there.  If this function
- * waited, call it again: another thread may have moved operands. */
-static enum tandem_status operands_move(const struct placement_request *request,
-                                        struct device *device)
+enum tandem_status call_enqueue(const struct call *call, struct device *device,
+                                struct enqueued *out)
 {
-    enum tandem_status status =
-        stream_owner_wait_if_held(device, HANG_DEADLINE);
+    struct tandem_memory memory[2 * TANDEM_MAX_OPERANDS];
+    double scalars[TANDEM_MAX_ATTRIBUTES + 1];
+    const uint32_t scalar_count = scalars_fill(call, scalars);
+    const uint32_t count = memory_fill(call, device, memory);
+    struct device_stream *stream;
+    enum tandem_status status = call_prepare_on(call, device);
 
+    if (status == TANDEM_OK)
+        status = stream_acquire(device, HANG_DEADLINE, &stream);
     if (status != TANDEM_OK)
         return status;
+    status = device->vtable->launch(
+        stream->handle, call->entry->prepared[device->id], memory, count,
+        scalar_count > 0 ? scalars : NULL, scalar_count);
+    out->done = status == TANDEM_OK;
+    if (!out->done) {
+        status = device_call_failed(device, status, call->row->name);
+        status = stream_recover(device, stream, status, &out->recovered);
+    } else if (device->async) {
+        out->launch = ++device->last_launch;
+        device->busy = true;
+    }
+    stream_release(device, stream);
+    return status;
+}
+
+/* ---- operands ---- */
+
+/* Returns a mask of the inputs that must be moved to the device. */
+static uint32_t inputs_to_move(const struct placement_request *request,
+                               const struct device *device)
+{
+    uint32_t mask = 0;
+
     for (uint32_t i = 0; i < request->operand_count; i++) {
+        const struct operand *operand = &request->operands[i];
+
+        if (operand->read && !storage_is_on_device(operand->storage, device))
+            mask |= 1u << i;
+    }
+    return mask;
+}
+
+static enum tandem_status
+inputs_move_now(const struct placement_request *request, uint32_t mask,
+                struct device *device)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    for (; mask != 0 && status == TANDEM_OK; mask &= mask - 1)
+        status = storage_to_device(
+            request->operands[__builtin_ctz(mask)].storage, device);
+    return status;
+}
+
+/* The inputs of a launch that computes are shared again after their move.
+ * Another thread may then move them away, and the move starts again, at most
+ * this many times; then they are not shared. */
+#define MAX_MOVES 4u
+
+/* Moves the inputs to the device.  Locks those alone that it moves. */
+static enum tandem_status inputs_move(const struct call *call,
+                                      struct placement_request *request,
+                                      struct device *device)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 0; i < MAX_MOVES && status == TANDEM_OK; i++) {
+        const uint32_t mask = inputs_to_move(request, device);
+
+        if (mask == 0)
+            return TANDEM_OK;
+        if ((mask & ~request->alone) != 0)
+            status = operands_relock(call, request, mask);
+        if (status == TANDEM_OK)
+            status = inputs_move_now(request, mask, device);
+        if (status == TANDEM_OK && !device->async && i + 1 < MAX_MOVES)
+            status = operands_relock(call, request, 0);
+    }
+    return status;
+}
+
+/* Allocates the outputs on the device. */
+static enum tandem_status
+outputs_prepare(const struct placement_request *request, struct device *device)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    for (uint32_t i = 0; i < request->operand_count && status == TANDEM_OK;
+         i++) {
         const struct operand *operand = &request->operands[i];
         struct storage *storage = operand->storage;
 
-        if ((storage->current & storage_location_bit(storage, device)) &&
-            storage->buffers[device->id] != NULL && storage->host_used == 0 &&
-            storage->host_writer == NULL && device->unconfirmed_until == 0)
+        if (!operand->written)
             continue;
-        if (operand->read) {
-            status = storage_to_device(storage, device);
-        } else {
+        if (!operand->read) {
             storage_drop_poisoned_buffer(storage, device);
             status = storage_allocate_buffer(storage, device);
         }
         /* Other devices must not use the host copy while it is written. */
-        if (status == TANDEM_OK && operand->written &&
+        if (status == TANDEM_OK && storage->host_used != 0 &&
             storage_is_zero_copy(storage, device))
             status = storage_wait_host_writable(
                 storage,
                 storage_zero_copy_devices(storage) & ~(1u << device->id),
                 HANG_DEADLINE);
-        if (status != TANDEM_OK)
-            return status;
-    }
-    return status;
-}
-
-/* Repeats operands_move until all operands are moved without a wait. */
-static enum tandem_status
-operands_make_resident(struct placement_decision *decision,
-                       struct device *device)
-{
-    struct tandem_context *context = device->context;
-    uint64_t unlock_epoch = context->unlock_epoch;
-    enum tandem_status status = operands_move(&decision->request, device);
-
-    while (unlock_epoch != context->unlock_epoch) {
-        /* Another thread may have replaced the cache entry of run_cost. */
-        decision->request.run_cost = NULL;
-        if (status != TANDEM_OK)
-            return status;
-        if (device->state != DEVICE_OPEN)
-            return device_lost_error(device);
-        unlock_epoch = context->unlock_epoch;
-        status = operands_move(&decision->request, device);
     }
     return status;
 }
@@ -149,33 +199,26 @@ static enum tandem_status outputs_add_writable_layouts(const struct call *call)
 
 enum tandem_status call_launch(const struct call *call,
                                struct placement_decision *decision,
-                               struct device *device)
+                               struct device *device, struct enqueued *out)
 {
+    struct placement_request *request = &decision->request;
     enum tandem_status status = outputs_add_writable_layouts(call);
-    bool recovered = false;
 
-    if (status != TANDEM_OK)
-        return status;
-    for (;;) {
-        status = operands_make_resident(decision, device);
-        if (status != TANDEM_OK)
-            return status;
-        status = call_enqueue(call, device);
+    *out = (struct enqueued){.done = false};
+    /* If earlier work failed, the outputs may need other buffers. */
+    while (status == TANDEM_OK && !out->done) {
+        status = inputs_move(call, request, device);
         if (status == TANDEM_OK)
-            return TANDEM_OK;
-        status = device_call_failed(device, status, call->row->name);
-        status = stream_recover(device, status, &recovered);
-        if (status != TANDEM_OK)
-            return status;
-        decision->request.run_cost = NULL;
+            status = outputs_prepare(request, device);
+        if (status == TANDEM_OK)
+            status = call_enqueue(call, device, out);
     }
+    return status;
 }
 
-void launch_note(const struct placement_request *request, struct device *device)
+void launch_note(const struct placement_request *request, struct device *device,
+                 uint64_t launch)
 {
-    device->last_launch++;
-    if (!device->async)
-        device->confirmed = device->last_launch;
     for (uint32_t i = 0; i < request->operand_count; i++) {
         const struct operand *operand = &request->operands[i];
 
@@ -185,6 +228,6 @@ void launch_note(const struct placement_request *request, struct device *device)
             storage_note_device_read(operand->storage, device,
                                      request->workload.op);
         if (operand->written)
-            storage_note_device_write(operand->storage, device);
+            storage_note_device_write(operand->storage, device, launch);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix multiplication of tensors, as calls of the operator GEMM.  Inputs
  * whose strides GEMM does not support are copied first.  Any thread may call
- * the functions, which lock the context's mutex. */
+ * the functions. */
 #include <config.h>
 
 #include "common/argument_check.h"
@@ -130,10 +130,8 @@ static bool overlaps_c(const struct tandem_tensor *input,
 static void location_copy(const struct tandem_tensor *from,
                           struct tandem_tensor *to)
 {
-    context_lock(from->context);
     to->storage->current = from->storage->current;
     to->storage->poison = from->storage->poison;
-    context_unlock(from->context);
 }
 
 /* Creates a contiguous tensor, which replaces the input, and enqueues the copy,

@@ -25,7 +25,7 @@ struct matmul {
     bool is_question;
 };
 
-/* Converts a matrix multiplication to an operator call.  Locks the context.  If
+/* Converts a matrix multiplication to an operator call.  If
  * GEMM does not support the strides of an input, copies the input, or only
  * creates the copy for a question. */
 enum tandem_status matmul_prepare(struct matmul *matmul,
@@ -34,7 +34,7 @@ enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_tensor *a,
                                   struct tandem_tensor *b,
                                   struct tandem_tensor *c, bool is_question);
-/* Locks the context and frees the input copies.  Must be called even if
+/* Frees the input copies.  Must be called even if
  * matmul_prepare failed. */
 void matmul_finish(struct matmul *matmul);
 

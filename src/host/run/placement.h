@@ -6,15 +6,22 @@
 #include "host/chooser/chooser.h"
 #include "host/run/call.h"
 
-/* Checks the call, finds its entry and the devices that may run it, and
- * initializes `decision`.  *out_forced is the device that must run the call, or
- * NULL.  The caller puts call->entry, also after a failure.  The context must
- * be locked. */
+/* Checks the call, finds its entry and the devices that may run it, locks its
+ * operands, and initializes `decision`.  *out_forced is the device that must
+ * run the call, or NULL.  On success, call_release must follow. */
 enum tandem_status call_prepare_decision(struct call *call,
                                          struct placement_decision *decision,
                                          struct device **out_forced);
-/* Updates the locations of the request's operands from the storages.  Fails if
- * an input's content was lost or never written.  The context must be locked. */
+/* Unlocks the operands, and returns the call's entry to the cache. */
+void call_release(struct call *call, struct placement_decision *decision);
+
+/* Unlocks the operands and locks them again: alone the outputs and those in the
+ * mask `alone`, shared the others.  Then updates their locations. */
+enum tandem_status operands_relock(const struct call *call,
+                                   struct placement_request *request,
+                                   uint32_t alone);
+/* Updates the locations of the request's operands from the storages, which must
+ * be locked.  Fails if an input's content was lost or never written. */
 enum tandem_status request_locate_operands(struct placement_request *request);
 
 /* Returns memory for the calling thread's next placement decision in this
@@ -26,7 +33,7 @@ placement_decision_get(const struct tandem_context *context);
 struct placement_decision *
 placement_decision_find(const struct tandem_context *context);
 /* Converts the decision to an explanation.  Predicts device times that are
- * missing.  The context must be locked. */
+ * missing. */
 void explanation_fill(struct tandem_context *context,
                       struct placement_decision *decision,
                       struct tandem_explanation *out);

@@ -56,8 +56,10 @@ placement_decision_get(const struct tandem_context *context)
     if (decisions == NULL)
         decisions_allocate();
     decision = placement_decision_find(context);
-    if (decision != NULL)
+    if (decision != NULL && decision->serial != context->serial) {
         decision->serial = context->serial;
+        decision->unclocked_ns = 0;
+    }
     return decision;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prepares a call's placement request: operands, sizes, current locations, and
- * the required device, if any; see placement.h.  The context's mutex must be
- * held. */
+ * the required device, if any, and locks the operands; see placement.h. */
 #include <config.h>
 
 #include "host/device/device_name.h"
@@ -83,6 +82,79 @@ enum tandem_status request_locate_operands(struct placement_request *request)
     return TANDEM_OK;
 }
 
+/* ---- locks ---- */
+
+static void operands_unlock(struct placement_request *request)
+{
+    for (uint32_t i = 0; i < request->operand_count; i++)
+        storage_unlock(request->operands[i].storage);
+}
+
+/* Fills `order` with the operands in the order of their storages' addresses. */
+static void operands_sort(const struct placement_request *request,
+                          uint8_t *order)
+{
+    const struct operand *operands = request->operands;
+
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const uintptr_t address = (uintptr_t)operands[i].storage;
+        uint32_t at = i;
+
+        for (; at > 0 && (uintptr_t)operands[order[at - 1]].storage > address;
+             at--)
+            order[at] = order[at - 1];
+        order[at] = (uint8_t)i;
+    }
+}
+
+/* Locks the storages of the operands, in the order of their addresses, so that
+ * two calls never wait for each other. */
+static enum tandem_status operands_lock(struct placement_request *request,
+                                        uint32_t alone)
+{
+    uint8_t order[2 * TANDEM_MAX_OPERANDS];
+    struct operand *operands = request->operands;
+
+    for (uint32_t i = 0; i < request->operand_count; i++)
+        alone |= (uint32_t)operands[i].written << i;
+    request->alone = alone;
+    operands_sort(request, order);
+    for (uint32_t i = 0; i < request->operand_count; i++) {
+        const enum tandem_status status = storage_lock(
+            operands[order[i]].storage, alone >> order[i] & 1, HANG_DEADLINE);
+
+        if (status == TANDEM_OK)
+            continue;
+        while (i-- > 0)
+            storage_unlock(operands[order[i]].storage);
+        request->operand_count = 0;
+        return status;
+    }
+    return TANDEM_OK;
+}
+
+enum tandem_status operands_relock(const struct call *call,
+                                   struct placement_request *request,
+                                   uint32_t alone)
+{
+    enum tandem_status status;
+
+    operands_unlock(request);
+    status = operands_lock(request, alone);
+    if (status == TANDEM_OK)
+        status = call_check_handles(call);
+    return status == TANDEM_OK ? request_locate_operands(request) : status;
+}
+
+void call_release(struct call *call, struct placement_decision *decision)
+{
+    operands_unlock(&decision->request);
+    prepared_entry_put(call);
+    decision->request.run_cost = NULL; /* points into the entry */
+}
+
+/* ---- devices ---- */
+
 /* Sets *out_forced to the device that the call or the context requires, or to
  * NULL if any device may run the call.  Enumerates devices if necessary. */
 static enum tandem_status forced_device_resolve(struct call *call,
@@ -113,8 +185,10 @@ enum tandem_status call_prepare_decision(struct call *call,
 
     if (status == TANDEM_OK)
         status = forced_device_resolve(call, out_forced);
-    if (status != TANDEM_OK)
+    if (status != TANDEM_OK) {
+        prepared_entry_put(call);
         return status;
+    }
     request->workload = call->entry->workload;
     request->run_cost = &call->entry->run_cost;
     decision->chosen = TANDEM_ANY_DEVICE;
@@ -125,5 +199,12 @@ enum tandem_status call_prepare_decision(struct call *call,
     memset(decision->status, TANDEM_UNSUPPORTED, sizeof(decision->status));
     decision->must_compile = 0;
     request->operand_count = operands_find(call, request->operands);
-    return request_locate_operands(request);
+    status = operands_lock(request, 0);
+    if (status == TANDEM_OK)
+        status = call_check_handles(call);
+    if (status == TANDEM_OK)
+        status = request_locate_operands(request);
+    if (status != TANDEM_OK)
+        call_release(call, decision);
+    return status;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements the public functions that compile an operator before it runs.
- * They lock the context's mutex. */
+/* Implements the public functions that compile an operator before it runs. */
 #include <config.h>
 
 #include "common/last_error.h"
@@ -11,20 +10,20 @@
 
 static enum tandem_status call_prepare(struct call *call)
 {
-    struct tandem_context *context = call->context;
+    const struct float_env host = float_env_enter();
     struct placement_decision decision;
     struct device *device;
-    enum tandem_status status;
+    enum tandem_status status = call_prepare_decision(call, &decision, &device);
 
-    context_lock(context);
-    status = call_prepare_decision(call, &decision, &device);
-    if (status == TANDEM_OK && device == NULL)
-        status = argument_error("device: TANDEM_ANY_DEVICE; expected the "
-                                "number of a device");
-    if (status == TANDEM_OK)
-        status = call_make_ready(call, device);
-    prepared_entry_put(context, call->entry);
-    context_unlock(context);
+    if (status == TANDEM_OK) {
+        if (device == NULL)
+            status = argument_error("device: TANDEM_ANY_DEVICE; expected the "
+                                    "number of a device");
+        else
+            status = call_make_ready(call, device);
+        call_release(call, &decision);
+    }
+    float_env_leave(host);
     return status;
 }
 

@@ -191,56 +191,123 @@ static bool entry_matches(const struct prepared_entry *entry,
 /* ---- entries ---- */
 
 static void entry_free(struct tandem_context *context,
-                       struct prepared_entry *entry)
+                       struct prepared_entry *entry, bool releases)
 {
-    for (uint32_t i = 0; i < context->device_count; i++) {
+    for (uint32_t i = 0; releases && i < context->device_count; i++) {
         if (entry->prepared[i] != NULL)
             context->devices[i]->vtable->prepared_release(entry->prepared[i]);
     }
     free(entry);
 }
 
-void prepared_entry_put(struct tandem_context *context,
-                        struct prepared_entry *entry)
+/* ---- the cache ---- */
+
+enum tandem_status prepared_cache_make(struct tandem_context *context)
 {
-    if (entry != NULL && --entry->users == 0)
-        entry_free(context, entry);
+    struct prepared_cache *cache =
+        aligned_alloc(_Alignof(struct prepared_cache), sizeof(*cache));
+
+    if (cache == NULL)
+        return memory_error("no memory for a context");
+    memset(cache, 0, sizeof(*cache));
+    for (uint32_t i = 0; i < CACHE_STRIPES; i++)
+        pthread_mutex_init(&cache->stripes[i].mutex, NULL);
+    context->prepared_cache = cache;
+    return TANDEM_OK;
 }
 
-void prepared_cache_free(struct tandem_context *context)
+void prepared_cache_free(struct tandem_context *context, bool releases)
 {
-    for (uint32_t i = 0;
-         context->prepared_cache != NULL && i < PREPARED_CACHE_BUCKETS; i++) {
-        struct prepared_entry *entry = context->prepared_cache->buckets[i];
+    struct prepared_cache *cache = context->prepared_cache;
+
+    for (uint32_t i = 0; cache != NULL && i < PREPARED_CACHE_BUCKETS; i++) {
+        struct prepared_entry *entry = cache->buckets[i];
 
         while (entry != NULL) {
             struct prepared_entry *next = entry->next;
 
-            entry_free(context, entry);
+            entry_free(context, entry, releases);
             entry = next;
         }
     }
-    free(context->prepared_cache);
+    free(cache);
     context->prepared_cache = NULL;
 }
 
-/* Removes the entry that was not used for the longest time. */
-static void entry_evict(struct tandem_context *context)
+static void stripes_lock(struct prepared_cache *cache)
 {
-    struct prepared_cache *cache = context->prepared_cache;
+    for (uint32_t i = 0; i < CACHE_STRIPES; i++)
+        pthread_mutex_lock(&cache->stripes[i].mutex);
+}
+
+static void stripes_unlock(struct prepared_cache *cache)
+{
+    for (uint32_t i = CACHE_STRIPES; i-- > 0;)
+        pthread_mutex_unlock(&cache->stripes[i].mutex);
+}
+
+/* Sets the call's entry.  The stripe must be locked. */
+static void entry_use(struct call *call, struct cache_stripe *stripe,
+                      struct prepared_entry *entry)
+{
+    const uint64_t additions = call->context->prepared_cache->additions;
+
+    if (entry->last_use != additions)
+        entry->last_use = additions;
+    call->entry = entry;
+    for (uint32_t i = 0; i < STRIPE_USES; i++) {
+        call->entry_use = &stripe->uses[i];
+        if (atomic_load_explicit(call->entry_use, memory_order_relaxed) != NULL)
+            continue;
+        atomic_store_explicit(call->entry_use, entry, memory_order_relaxed);
+        return;
+    }
+    call->entry_use = NULL;
+    entry->unlisted_uses++;
+}
+
+void prepared_entry_put(struct call *call)
+{
+    if (call->entry == NULL)
+        return;
+    if (call->entry_use != NULL)
+        atomic_store_explicit(call->entry_use, NULL, memory_order_release);
+    else
+        call->entry->unlisted_uses--;
+    call->entry = NULL;
+}
+
+/* All stripes must be locked. */
+static bool entry_is_used(const struct prepared_cache *cache,
+                          const struct prepared_entry *entry)
+{
+    for (uint32_t i = 0; i < CACHE_STRIPES * STRIPE_USES; i++) {
+        if (cache->stripes[i / STRIPE_USES].uses[i % STRIPE_USES] == entry)
+            return true;
+    }
+    return entry->unlisted_uses != 0;
+}
+
+/* Removes and returns the entry that no call uses and that was not used for the
+ * longest time, or NULL.  All stripes must be locked. */
+static struct prepared_entry *entry_evict(struct prepared_cache *cache)
+{
     struct prepared_entry **oldest = NULL, *removed;
 
     for (uint32_t i = 0; i < PREPARED_CACHE_BUCKETS; i++) {
         for (struct prepared_entry **at = &cache->buckets[i]; *at != NULL;
              at = &(*at)->next) {
-            if (oldest == NULL || (*at)->last_use < (*oldest)->last_use)
+            if ((oldest == NULL || (*at)->last_use < (*oldest)->last_use) &&
+                !entry_is_used(cache, *at))
                 oldest = at;
         }
     }
+    if (oldest == NULL)
+        return NULL;
     removed = *oldest;
     *oldest = removed->next;
     cache->count--;
-    prepared_entry_put(context, removed);
+    return removed;
 }
 
 /* Returns an entry with copies of the attributes, or NULL. */
@@ -296,30 +363,62 @@ static void workload_compute(const struct call *call, struct workload *out)
     memcpy(out->gemm_size, work.gemm_size, sizeof(out->gemm_size));
 }
 
-static enum tandem_status entry_add(struct call *call,
-                                    const struct call_key *key)
+/* A stripe must be locked. */
+static struct prepared_entry *entry_find(const struct call *call,
+                                         const struct call_key *key)
 {
-    struct tandem_context *context = call->context;
-    struct prepared_cache *cache = context->prepared_cache;
+    const struct prepared_cache *cache = call->context->prepared_cache;
+    struct prepared_entry *entry =
+        cache->buckets[key->hash % PREPARED_CACHE_BUCKETS];
+
+    while (entry != NULL &&
+           (entry->hash != key->hash || !entry_matches(entry, call, key)))
+        entry = entry->next;
+    return entry;
+}
+
+static void entry_link(struct prepared_cache *cache,
+                       struct prepared_entry *entry)
+{
     struct prepared_entry **bucket =
-        &cache->buckets[key->hash % PREPARED_CACHE_BUCKETS];
-    struct prepared_entry *entry;
+        &cache->buckets[entry->hash % PREPARED_CACHE_BUCKETS];
+
+    entry->next = *bucket;
+    *bucket = entry;
+    cache->count++;
+    cache->additions++;
+}
+
+/* Adds the call's entry to the cache, unless another thread just did. */
+static enum tandem_status entry_add(struct call *call,
+                                    const struct call_key *key,
+                                    struct cache_stripe *stripe)
+{
+    struct prepared_cache *cache = call->context->prepared_cache;
+    struct prepared_entry *entry, *added, *removed = NULL;
     enum tandem_status status = call_check(call);
 
     if (status != TANDEM_OK)
         return status;
-    entry = entry_new(call, key);
-    if (entry == NULL)
+    added = entry_new(call, key);
+    if (added == NULL)
         return memory_error("%s: no memory for the call", call->row->name);
-    workload_compute(call, &entry->workload);
-    if (cache->count >= MAX_PREPARED_ENTRIES)
-        entry_evict(context);
-    entry->hash = key->hash;
-    entry->users = 1;
-    entry->next = *bucket;
-    *bucket = entry;
-    cache->count++;
-    call->entry = entry;
+    workload_compute(call, &added->workload);
+    added->hash = key->hash;
+    stripes_lock(cache);
+    entry = entry_find(call, key);
+    if (entry == NULL) {
+        if (cache->count >= MAX_PREPARED_ENTRIES)
+            removed = entry_evict(cache);
+        entry_link(cache, added);
+        entry = added;
+    }
+    entry_use(call, stripe, entry);
+    stripes_unlock(cache);
+    if (entry != added)
+        free(added);
+    if (removed != NULL)
+        entry_free(call->context, removed, true);
     return TANDEM_OK;
 }
 
@@ -339,8 +438,8 @@ static bool attributes_are_readable(const struct call *call)
 
 enum tandem_status prepared_cache_find(struct call *call)
 {
-    struct tandem_context *context = call->context;
     struct call_key key;
+    struct cache_stripe *stripe;
     const struct operator_info *row;
     enum tandem_status status = TANDEM_OK;
     struct prepared_entry *entry;
@@ -352,29 +451,16 @@ enum tandem_status prepared_cache_find(struct call *call)
         status = call_check(call);
     if (status != TANDEM_OK)
         return status;
-    if (context->prepared_cache == NULL)
-        context->prepared_cache = calloc(1, sizeof(*context->prepared_cache));
-    if (context->prepared_cache == NULL)
-        return memory_error("%s: no memory for the call", call->row->name);
+    stripe = &call->context->prepared_cache
+                  ->stripes[thread_number() % CACHE_STRIPES];
     call_key_fill(&key, call);
-    entry = context->prepared_cache->buckets[key.hash % PREPARED_CACHE_BUCKETS];
-    while (entry != NULL &&
-           (entry->hash != key.hash || !entry_matches(entry, call, &key)))
-        entry = entry->next;
-    if (entry == NULL) {
-        status = entry_add(call, &key);
-        if (status != TANDEM_OK)
-            return status;
-        entry = call->entry;
-    } else {
-        status = call_check_memory(call);
-        if (status != TANDEM_OK)
-            return status;
-    }
-    entry->last_use = ++context->prepared_cache->uses;
-    entry->users++;
-    call->entry = entry;
-    return TANDEM_OK;
+    pthread_mutex_lock(&stripe->mutex);
+    entry = entry_find(call, &key);
+    if (entry != NULL)
+        entry_use(call, stripe, entry);
+    pthread_mutex_unlock(&stripe->mutex);
+    return entry != NULL ? call_check_memory(call)
+                         : entry_add(call, &key, stripe);
 }
 
 /* ---- devices ---- */
@@ -406,14 +492,17 @@ enum tandem_status call_prepare_on(const struct call *call,
                                    struct device *device)
 {
     struct prepared_entry *entry = call->entry;
-    struct tandem_prepared *prepared = NULL;
+    struct tandem_prepared *prepared = NULL, *other = NULL;
     enum tandem_status status = device_open(device);
 
     if (status != TANDEM_OK || entry->prepared[device->id] != NULL)
         return status;
     status = entry_prepare(entry, device, 0, NULL, &prepared);
-    if (status == TANDEM_OK)
-        entry->prepared[device->id] = prepared;
+    /* Another thread may have prepared it meanwhile. */
+    if (status == TANDEM_OK &&
+        !atomic_compare_exchange_strong(&entry->prepared[device->id], &other,
+                                        prepared))
+        device->vtable->prepared_release(prepared);
     return status;
 }
 
@@ -453,25 +542,17 @@ static struct device *host_device_find(const struct tandem_context *context,
     return NULL;
 }
 
-struct device *host_fast_path_device(struct tandem_context *context,
-                                     struct prepared_entry *entry)
+/* Chooses the device of the host fast path; see prepared_entry.host_device. */
+static struct device *
+host_fast_path_device_choose(const struct tandem_context *context,
+                             struct prepared_entry *entry,
+                             struct device *host_device, uint32_t usable)
 {
-    struct device *host_device;
-    struct run_time best;
-    uint32_t usable, eligible;
+    const uint32_t eligible = chooser_eligible_candidates(
+        context, entry->workload.cost_class, usable);
+    const struct run_time best = chooser_predict_run_time(
+        &entry->workload, &entry->run_cost, host_device);
 
-    if (entry->usable == context->usable)
-        return entry->host_device;
-    entry->host_device = NULL;
-    usable = context->usable & ~context->op_blocked[entry->workload.op];
-    host_device = host_device_find(context, usable);
-    if (host_device == NULL)
-        return NULL;
-    entry->usable = context->usable;
-    best = chooser_predict_run_time(&entry->workload, &entry->run_cost,
-                                    host_device);
-    eligible = chooser_eligible_candidates(context, entry->workload.cost_class,
-                                           usable);
     if (!(eligible >> host_device->id & 1))
         return NULL;
     for (uint32_t i = 0; i < context->device_count; i++) {
@@ -484,6 +565,24 @@ struct device *host_fast_path_device(struct tandem_context *context,
         if (time.launch_ns + time.execute_ns < best.launch_ns + best.execute_ns)
             return NULL;
     }
+    return host_device;
+}
+
+struct device *host_fast_path_device(struct tandem_context *context,
+                                     struct prepared_entry *entry)
+{
+    const uint32_t usable = context->usable;
+    const uint32_t allowed = usable & ~context->op_blocked[entry->workload.op];
+    struct device *host_device;
+
+    if (entry->usable == usable)
+        return entry->host_device;
+    host_device = host_device_find(context, allowed);
+    if (host_device == NULL)
+        return NULL;
+    host_device =
+        host_fast_path_device_choose(context, entry, host_device, allowed);
     entry->host_device = host_device;
+    entry->usable = usable;
     return host_device;
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The prepared operators of a context.  An operator that is called again with
  * the same attributes and with tensors of the same dtypes, shapes and strides
- * is neither checked nor planned again.  The context's mutex must be held. */
+ * is neither checked nor planned again.  Any thread may call these functions.
+ *
+ * The cache has several stripes.  A thread locks its own stripe to find an
+ * entry, so threads rarely wait for each other; it locks all stripes to add or
+ * remove an entry.  A stripe lists the entries that calls of its threads use,
+ * which are not removed. */
 #ifndef TANDEM_HOST_RUN_PREPARED_CACHE_H
 #define TANDEM_HOST_RUN_PREPARED_CACHE_H
 
@@ -11,43 +16,55 @@
 #define PREPARED_CACHE_BUCKETS 256u /* an index is 8 bits of a hash */
 /* The entries that were not used for the longest time are released first. */
 #define MAX_PREPARED_ENTRIES 1024u
+#define CACHE_STRIPES 16u
+#define STRIPE_USES 15u
 
 /* A valid call without its tensors, and what is known about it. */
 struct prepared_entry {
     struct prepared_entry *next; /* of the same bucket */
     uint64_t hash;
-    uint64_t last_use; /* a number of cache->uses */
-    uint32_t users;    /* calls that use it, and 1 while the cache does */
+    _Atomic uint64_t last_use;      /* value of cache->additions */
+    _Atomic uint32_t unlisted_uses; /* calls that are in no list of a stripe */
     struct tandem_op op;
     uint32_t input_count, output_count;
     struct workload workload;
     /* Device that runs this call at once if all inputs are on the host (see
      * run.c).  NULL means that the chooser must compare the devices. */
-    struct device *host_device;
-    uint32_t usable; /* value of context->usable when host_device was chosen */
+    _Atomic(struct device *) host_device;
+    /* Value of context->usable when host_device was chosen. */
+    _Atomic uint32_t usable;
     /* Mask of devices that support the call and need not compile first. */
-    uint32_t ready_devices;
+    _Atomic uint32_t ready_devices;
     struct run_cost run_cost;
-    struct tandem_prepared *prepared[TANDEM_MAX_DEVICES]; /* NULL: not yet */
+    /* NULL: not yet prepared */
+    _Atomic(struct tandem_prepared *) prepared[TANDEM_MAX_DEVICES];
     /* Inputs, then outputs; the rank of a scalar is SCALAR_RANK. */
     struct tandem_operand_desc operands[];
 };
 #define SCALAR_RANK UINT32_MAX
 
-struct prepared_cache {
-    struct prepared_entry *buckets[PREPARED_CACHE_BUCKETS];
-    uint32_t count;
-    uint64_t uses;
+/* The entries that calls of some threads use now. */
+struct cache_stripe {
+    _Alignas(64) pthread_mutex_t mutex;
+    _Alignas(64) _Atomic(struct prepared_entry *) uses[STRIPE_USES];
 };
 
-/* Sets call->entry to the entry of the call, which prepared_entry_put returns.
- * Checks the call if it is new. */
+struct prepared_cache {
+    struct cache_stripe stripes[CACHE_STRIPES];
+    struct prepared_entry *buckets[PREPARED_CACHE_BUCKETS];
+    uint32_t count;
+    _Atomic uint64_t additions; /* number of entries added so far */
+};
+
+enum tandem_status prepared_cache_make(struct tandem_context *context);
+/* Frees the cache of the context, before its devices are closed.  Releases the
+ * plugins' operators if `releases` is set. */
+void prepared_cache_free(struct tandem_context *context, bool releases);
+
+/* Sets call->entry to the entry of the call, until prepared_entry_put.  Checks
+ * the call if it is new. */
 enum tandem_status prepared_cache_find(struct call *call);
-/* Does nothing if `entry` is NULL. */
-void prepared_entry_put(struct tandem_context *context,
-                        struct prepared_entry *entry);
-/* Frees the cache of the context, before its devices are closed. */
-void prepared_cache_free(struct tandem_context *context);
+void prepared_entry_put(struct call *call);
 
 /* Opens the device and prepares the call for it, unless that was done before.
  * Returns the plugin's reason if the device does not support the call. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs operators: chooses a device, and the next one if the first fails; see
- * run.h.  The caller of a static function must hold the context's mutex. */
+ * run.h. */
 #include <config.h>
 
 #include "host/run/run.h"
@@ -8,7 +8,7 @@
 #include "host/run/launch.h"
 #include "host/run/placement.h"
 #include "host/run/prepared_cache.h"
-#include "host/device/device_wait.h"
+#include "host/device/stream.h"
 
 #include <stdio.h>
 
@@ -16,9 +16,18 @@ static void observer_call(struct tandem_context *context,
                           struct placement_decision *decision, bool after)
 {
     struct tandem_explanation explanation;
+    tandem_observer_fn observer;
+    void *user;
 
+    if (!context->is_observed)
+        return;
     explanation_fill(context, decision, &explanation);
-    context->observer(context->observer_user, &explanation, after);
+    pthread_mutex_lock(&context->mutex);
+    observer = context->observer;
+    user = context->observer_user;
+    pthread_mutex_unlock(&context->mutex);
+    if (observer != NULL)
+        observer(user, &explanation, after);
 }
 
 /* Runs the call on the device: moves the operands, launches the operator, and
@@ -29,29 +38,28 @@ static enum tandem_status call_execute(struct call *call,
 {
     struct tandem_context *context = call->context;
     const bool measure = context->time_operators;
+    struct enqueued enqueued;
     uint64_t start = 0;
     enum tandem_status status = device_open(device);
 
     if (status != TANDEM_OK)
         return status;
     decision->chosen = device->id;
-    if (context->observer != NULL)
-        observer_call(context, decision, false);
+    observer_call(context, decision, false);
     if (measure)
         start = clock_ns();
-    status = call_launch(call, decision, device);
+    status = call_launch(call, decision, device, &enqueued);
     if (status != TANDEM_OK)
         return status;
     chooser_note_launch(decision, device);
-    launch_note(&decision->request, device);
+    launch_note(&decision->request, device, enqueued.launch);
     if (measure) {
         status = wait_idle(device, HANG_DEADLINE);
         if (status != TANDEM_OK)
             device_store_async_error(device, status);
         decision->measured_ns = (double)(clock_ns() - start);
     }
-    if (context->observer != NULL)
-        observer_call(context, decision, true);
+    observer_call(context, decision, true);
     return TANDEM_OK;
 }
 
@@ -166,7 +174,6 @@ static enum tandem_status
 call_run_on_fastest(struct call *call, struct placement_decision *decision)
 {
     struct tandem_context *context = call->context;
-    const uint64_t unlock_epoch = context->unlock_epoch;
     enum tandem_status status = TANDEM_NO_DEVICE;
 
     for (;;) {
@@ -194,9 +201,7 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision)
         candidate_exclude(call, decision, device, status);
         if (device->state == DEVICE_FAILED)
             status = TANDEM_NO_DEVICE; /* see no_device_fail */
-        if (unlock_epoch == context->unlock_epoch)
-            continue;
-        /* The mutex was released: devices may have been lost. */
+        /* Devices may have been lost, and operands moved. */
         decision->predicted = 0;
         if (!inputs_are_readable(decision, status))
             return status;
@@ -221,10 +226,10 @@ static bool host_fast_path_run(struct call *call,
     struct tandem_context *context = call->context;
     const struct placement_request *request = &decision->request;
     struct device *host_device = host_fast_path_device(context, call->entry);
+    struct enqueued enqueued = {.recovered = true};
     struct run_time time;
 
-    if (host_device == NULL || context->time_operators ||
-        context->observer != NULL)
+    if (host_device == NULL || context->time_operators || context->is_observed)
         return false;
     for (uint32_t i = 0; i < request->operand_count; i++) {
         const struct operand *operand = &request->operands[i];
@@ -235,45 +240,59 @@ static bool host_fast_path_run(struct call *call,
             (operand->read && !(operand->current & HOST_BIT)))
             return false;
     }
-    if (call_enqueue(call, host_device) != TANDEM_OK)
+    if (call_enqueue(call, host_device, &enqueued) != TANDEM_OK)
         return false;
-    launch_note(request, host_device);
-    time = call->entry->run_cost.times[host_device->id];
+    launch_note(request, host_device, enqueued.launch);
+    time = chooser_predict_run_time(&request->workload, &call->entry->run_cost,
+                                    host_device);
     decision->predictions[host_device->id] = (struct prediction){
         .run = time, .total_ns = time.launch_ns + time.execute_ns};
     decision->predicted = 1u << host_device->id;
     decision->chosen = host_device->id;
-    context->predicted_now_ns += time.launch_ns + time.execute_ns;
+    decision->unclocked_ns += time.launch_ns + time.execute_ns;
     *out_status = TANDEM_OK;
     return true;
+}
+
+/* Runs the call on any device, unless `forced` is not NULL. */
+static enum tandem_status call_run_locked(struct call *call,
+                                          struct placement_decision *decision,
+                                          struct device *forced)
+{
+    enum tandem_status status = TANDEM_OK;
+
+    if (forced == NULL && host_fast_path_run(call, decision, &status))
+        return status;
+    virtual_clock_add(call->context, decision->unclocked_ns);
+    decision->unclocked_ns = 0;
+    if (forced == NULL)
+        return call_run_on_fastest(call, decision);
+    chooser_predict(decision, forced);
+    status = forced_device_check_blocked(call, decision, forced);
+    return status == TANDEM_OK ? call_execute(call, decision, forced) : status;
 }
 
 enum tandem_status call_run(struct call *call)
 {
     struct tandem_context *context = call->context;
+    const struct float_env host = float_env_enter();
     struct placement_decision own, *decision = placement_decision_get(context);
     struct device *forced;
     enum tandem_status status;
 
-    if (decision == NULL)
+    if (decision == NULL) {
         decision = &own;
-    context_lock(context);
-    status = call_prepare_decision(call, decision, &forced);
-    if (status == TANDEM_OK && forced == NULL) {
-        if (!host_fast_path_run(call, decision, &status))
-            status = call_run_on_fastest(call, decision);
-    } else if (status == TANDEM_OK) {
-        chooser_predict(decision, forced);
-        status = forced_device_check_blocked(call, decision, forced);
-        if (status == TANDEM_OK)
-            status = call_execute(call, decision, forced);
+        own.unclocked_ns = 0;
     }
-    /* run_cost points into the entry. */
-    prepared_entry_put(context, call->entry);
-    decision->request.run_cost = NULL;
+    context_note_thread(context);
+    status = call_prepare_decision(call, decision, &forced);
+    if (status == TANDEM_OK) {
+        status = call_run_locked(call, decision, forced);
+        call_release(call, decision);
+    }
     if (status != TANDEM_OK)
         decision->serial = 0;
-    context_unlock(context);
+    float_env_leave(host);
     return status;
 }
 

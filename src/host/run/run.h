@@ -6,7 +6,7 @@
 
 #include "host/run/call.h"
 
-/* Locks the context and runs the call on the required or fastest device. */
+/* Runs the call on the required or fastest device. */
 enum tandem_status call_run(struct call *call);
 
 #endif

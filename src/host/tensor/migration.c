@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves the content of storages between the host and devices; see storage.h.
- * The context's mutex must be held. */
+ */
 #include <config.h>
 
 #include "common/last_error.h"
 #include "common/operator_table.h"
 #include "common/tensor_extent.h"
 #include "host/tensor/storage.h"
-#include "host/device/device_wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,21 +95,6 @@ enum tandem_status storage_require_content(struct storage *storage)
         "tensor: it was never written, so it has no content to read");
 }
 
-/* State that storage_sync_host keeps between its steps. */
-struct host_sync {
-    uint64_t deadline_ns;
-    uint64_t unlock_epoch;           /* context->unlock_epoch before the step */
-    const struct device *waited_for; /* device of the last wait, or NULL */
-    uint64_t last_launch;            /* waited_for->last_launch at that wait */
-    uint32_t waits;                  /* number of waits for devices so far */
-    bool recovered;                  /* stream_recover cleared an error */
-    bool done;                       /* the step's download succeeded */
-};
-
-/* Maximum number of waits for source devices before a download.  A limit is
- * necessary because other threads can enqueue more work during each wait. */
-#define MAX_WAITS 4u
-
 /* Returns a device with a current copy of the storage, preferably an idle one.
  * The caller must have ensured that a copy exists (storage_require_content). */
 static struct device *source_find(const struct storage *storage)
@@ -129,34 +113,6 @@ static struct device *source_find(const struct storage *storage)
     return source;
 }
 
-/* Returns true if the current step released the context's mutex. */
-static bool step_unlocked(const struct storage *storage,
-                          const struct host_sync *state)
-{
-    return storage->context->unlock_epoch != state->unlock_epoch;
-}
-
-/* Waits for the work on the stream of `source`, so that the next download from
- * this device is short. */
-static enum tandem_status source_wait(const struct storage *storage,
-                                      struct device *source,
-                                      struct host_sync *state)
-{
-    enum tandem_status status =
-        stream_owner_wait_if_held(source, state->deadline_ns);
-
-    if (status == TANDEM_OK && !step_unlocked(storage, state) &&
-        state->waits < MAX_WAITS &&
-        (state->waited_for != source ||
-         state->last_launch != source->last_launch)) {
-        state->waited_for = source;
-        state->last_launch = source->last_launch;
-        state->waits++;
-        status = wait_enqueued(source, state->deadline_ns);
-    }
-    return status;
-}
-
 static void writable_layouts_copy(struct storage *storage)
 {
     for (const struct writable_layout *claim = storage->writable_layouts;
@@ -168,39 +124,39 @@ static void writable_layouts_copy(struct storage *storage)
     }
 }
 
-/* Downloads a storage's content, waits until it arrives, and sets state->done.
- * If an error of earlier work makes the download fail, clears the error (once
- * per struct host_sync) and returns TANDEM_OK without setting state->done.  The
- * caller must then repeat the step. */
+/* Downloads a storage's content, after earlier work of the device, and waits
+ * until it arrives.  First waits for that work without the stream. */
 static enum tandem_status download(struct storage *storage,
                                    struct device *device, void *target,
-                                   uint64_t bytes, struct host_sync *state)
+                                   uint64_t bytes, uint64_t deadline_ns)
 {
     const uint32_t bit = 1u << device->id;
     const bool used = storage->host_used & bit;
     enum tandem_status status;
 
+    storage->waits_for = device;
+    status = wait_enqueued(device, deadline_ns);
+    if (status != TANDEM_OK) {
+        storage->waits_for = NULL;
+        return status;
+    }
     storage->host_used |= bit;
-    storage->downloading_from = device;
-    status = wait_download(device, storage->buffers[device->id], target, bytes,
-                           state->deadline_ns);
-    storage->downloading_from = NULL;
+    status = device_download(device, storage->buffers[device->id], target,
+                             bytes, deadline_ns);
+    storage->waits_for = NULL;
     if (status == TANDEM_NOT_READY || device->hung)
         return status;
     if (status == TANDEM_OK || !used)
         storage->host_used &= ~bit;
-    if (status == TANDEM_OK) {
-        state->done = true;
+    if (status == TANDEM_OK)
         storages_free_pending(device->context);
-        return TANDEM_OK;
-    }
-    return stream_recover(device, status, &state->recovered);
+    return status;
 }
 
 /* Waits for the device, if any, whose work may still write the host copy.
  * Downloads one byte from that device to learn whether its work failed. */
-static enum tandem_status host_sync_wait_writer(struct storage *storage,
-                                                struct host_sync *state)
+static enum tandem_status host_writer_wait(struct storage *storage,
+                                           uint64_t deadline_ns)
 {
     struct device *writer = storage->host_writer;
     enum tandem_status status;
@@ -212,24 +168,21 @@ static enum tandem_status host_sync_wait_writer(struct storage *storage,
         storage->current = 0;
         return storage_require_content(storage);
     }
-    status = source_wait(storage, writer, state);
-    if (status != TANDEM_OK || step_unlocked(storage, state))
-        return status;
     status = download(storage, writer, &storage->sync_byte, storage->bytes > 0,
-                      state);
-    if (state->done && storage->host_writer == writer)
+                      deadline_ns);
+    if (status == TANDEM_OK)
         storage->host_writer = NULL;
     return status;
 }
 
-static enum tandem_status host_sync_download(struct storage *storage,
-                                             struct host_sync *state)
+static enum tandem_status host_copy_download(struct storage *storage,
+                                             uint64_t deadline_ns)
 {
     struct device *source = source_find(storage);
-    enum tandem_status status = source_wait(storage, source, state);
+    enum tandem_status status;
 
-    if (status != TANDEM_OK || step_unlocked(storage, state))
-        return status;
+    if (source == NULL) /* it was lost meanwhile */
+        return storage_require_content(storage);
     if (storage->has_gaps && storage->staging == NULL) {
         storage->staging = malloc(storage->bytes);
         if (storage->staging == NULL)
@@ -237,8 +190,8 @@ static enum tandem_status host_sync_download(struct storage *storage,
     }
     status = download(storage, source,
                       storage->has_gaps ? storage->staging : storage->host,
-                      storage->bytes, state);
-    if (!state->done)
+                      storage->bytes, deadline_ns);
+    if (status != TANDEM_OK)
         return status;
     if (storage->has_gaps) {
         writable_layouts_copy(storage);
@@ -250,105 +203,78 @@ static enum tandem_status host_sync_download(struct storage *storage,
     return TANDEM_OK;
 }
 
-/* Performs one step of storage_sync_host.  If the step released the mutex,
- * storage_sync_host performs another step. */
-static enum tandem_status host_sync_step(struct storage *storage,
-                                         struct host_sync *state)
+enum tandem_status storage_sync_host(struct storage *storage,
+                                     uint64_t deadline_ns)
 {
     enum tandem_status status;
 
-    if (storage->downloading_from != NULL)
-        return stream_owner_wait(storage->downloading_from, state->deadline_ns);
     if (storage->current & HOST_BIT)
-        return host_sync_wait_writer(storage, state);
+        return host_writer_wait(storage, deadline_ns);
     status = storage_require_content(storage);
     if (status == TANDEM_OK)
         status = storage_allocate_host(storage);
     if (status == TANDEM_OK)
         status = storage_wait_host_writable(
-            storage, storage_zero_copy_devices(storage), state->deadline_ns);
-    if (status != TANDEM_OK || step_unlocked(storage, state))
-        return status;
-    return host_sync_download(storage, state);
+            storage, storage_zero_copy_devices(storage), deadline_ns);
+    return status == TANDEM_OK ? host_copy_download(storage, deadline_ns)
+                               : status;
 }
 
-enum tandem_status storage_sync_host(struct storage *storage,
-                                     uint64_t deadline_ns)
+bool storage_is_on_device(const struct storage *storage,
+                          const struct device *device)
 {
-    struct host_sync state = {.deadline_ns = deadline_ns};
-    enum tandem_status status;
-
-    do {
-        state.unlock_epoch = storage->context->unlock_epoch;
-        state.done = false;
-        status = host_sync_step(storage, &state);
-    } while (status == TANDEM_OK && step_unlocked(storage, &state));
-    return status;
-}
-
-/* Uploads the host copy, which must be current.  No other thread may own the
- * device's stream.  If an error of earlier work makes the upload fail, clears
- * it once and sets *recovered; the caller must repeat the upload. */
-static enum tandem_status upload(struct storage *storage, struct device *device,
-                                 bool *recovered)
-{
-    /* The device may have been lost during the wait for the host copy. */
-    enum tandem_status status = device_open(device);
-
-    if (status != TANDEM_OK)
-        return status;
-    status =
-        device->vtable->upload(device->stream, storage->buffers[device->id], 0,
-                               storage->host, storage->bytes, 0);
-    if (status == TANDEM_OK) {
-        storage->current |= device->bit;
-        if (storage->read_only)
-            (void)device->vtable->buffer_seal(storage->buffers[device->id]);
-        return TANDEM_OK;
-    }
-    status = device_call_failed(device, status, "writing the tensor");
-    return stream_recover(device, status, recovered);
+    if (storage->buffers[device->id] == NULL ||
+        !(storage->current & storage_location_bit(storage, device)))
+        return false;
+    return !storage_is_zero_copy(storage, device) ||
+           storage->host_writer == NULL || storage->host_writer == device;
 }
 
 /* Plugins copy uploads of at most this size to a staging buffer.  An upload
- * above this size blocks, with the mutex held, until all earlier work is done.
- * To avoid this, storage_to_device first waits for that work with the mutex
- * released. */
+ * above this size uses the stream until all earlier work is done.  To avoid
+ * this, storage_to_device first waits for that work without the stream. */
 #define MAX_STAGED_BYTES ((uint64_t)4 << 20)
+
+/* Uploads the host copy, which must be current. */
+static enum tandem_status upload(struct storage *storage, struct device *device)
+{
+    struct tandem_buffer *buffer = storage->buffers[device->id];
+    enum tandem_status status = TANDEM_OK;
+
+    if (storage->bytes > MAX_STAGED_BYTES)
+        status = wait_enqueued(device, HANG_DEADLINE);
+    if (status == TANDEM_OK)
+        status =
+            device_upload(device, buffer, 0, storage->host, storage->bytes);
+    if (status != TANDEM_OK)
+        return status;
+    storage->current |= device->bit;
+    if (storage->read_only)
+        (void)device->vtable->buffer_seal(buffer);
+    return TANDEM_OK;
+}
 
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device)
 {
-    bool recovered = false, awaited = storage->bytes <= MAX_STAGED_BYTES;
     enum tandem_status status = TANDEM_OK;
 
-    if (storage_is_zero_copy(storage, device)) {
-        if (!(storage->current & HOST_BIT) ||
-            (storage->host_writer != NULL && storage->host_writer != device))
-            status = storage_sync_host(storage, HANG_DEADLINE);
-        return status == TANDEM_OK ? storage_allocate_buffer(storage, device)
-                                   : status;
-    }
-    while (!(storage->current & storage_location_bit(storage, device)) &&
-           status == TANDEM_OK) {
-        /* An outdated copy of a read-only storage is sealed. */
-        if (storage->read_only)
-            storage_free_buffer(storage, device->id);
+    if (storage_is_on_device(storage, device))
+        return TANDEM_OK;
+    /* An outdated copy of a read-only storage is sealed. */
+    if (storage->read_only && !storage_is_zero_copy(storage, device))
+        storage_free_buffer(storage, device->id);
+    if (!(storage->current & storage_location_bit(storage, device)) ||
+        storage_is_zero_copy(storage, device))
         status = storage_sync_host(storage, HANG_DEADLINE);
-        if (status == TANDEM_OK)
-            status = storage_allocate_buffer(storage, device);
-        if (status != TANDEM_OK || storage_is_zero_copy(storage, device))
-            return status;
-        if (device->stream_owned) {
-            status = stream_owner_wait(device, HANG_DEADLINE);
-        } else if (!awaited && device->busy) {
-            status = wait_enqueued(device, HANG_DEADLINE);
-            awaited = true;
-        } else {
-            status = upload(storage, device, &recovered);
-        }
-    }
-    return status;
+    if (status == TANDEM_OK)
+        status = storage_allocate_buffer(storage, device);
+    if (status != TANDEM_OK ||
+        storage->current & storage_location_bit(storage, device))
+        return status;
+    /* The device may have been lost during the wait for the host copy. */
+    status = device_open(device);
+    return status == TANDEM_OK ? upload(storage, device) : status;
 }
 
 enum tandem_status storage_wait_host_writable(struct storage *storage,
@@ -362,8 +288,12 @@ enum tandem_status storage_wait_host_writable(struct storage *storage,
             (uint32_t)__builtin_ctz(storage->host_used & devices);
         struct device *device = context->devices[id];
 
-        if (device->busy || device->stream_owned) {
-            const enum tandem_status status = wait_idle(device, deadline_ns);
+        if (device->busy || device->streams[0].is_used) {
+            enum tandem_status status;
+
+            storage->waits_for = device;
+            status = wait_idle(device, deadline_ns);
+            storage->waits_for = NULL;
 
             /* The error is from earlier work, not from this call. */
             if (status == TANDEM_NOT_READY)

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory and lifetime of storages; see storage.h.  migration.c moves content.
- * The context's mutex must be held. */
+ */
 #include <config.h>
 
 #include "host/tensor/storage.h"
 #include "common/last_error.h"
+#include "common/relaxed.h"
 #include "common/tensor_overlap.h"
 #include "host/loader/plugin_reply.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+struct handle_pool storage_pool = HANDLE_POOL(struct storage, 0x5453544f);
 
 #define HOST_ALIGNMENT 64u
 /* A device with its own memory uses host memory in place (imports it) only if
@@ -28,21 +32,25 @@ static uint64_t address_reserve(struct tandem_context *context, uint64_t bytes)
     const uint64_t start = UINT64_C(1) << 63;
     const uint64_t reserved_bytes =
         (bytes / HOST_ALIGNMENT + 1) * HOST_ALIGNMENT;
-    uint64_t address = context->next_address;
+    uint64_t address;
 
+    pthread_mutex_lock(&context->mutex);
+    address = context->next_address;
     if (address < start || reserved_bytes > UINT64_MAX - address)
         address = start;
     context->next_address = address + reserved_bytes;
+    pthread_mutex_unlock(&context->mutex);
     return address;
 }
 
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped)
 {
-    struct storage *storage = calloc(1, sizeof(*storage));
+    struct storage *storage = handle_new(&storage_pool);
 
     if (storage == NULL)
         return NULL;
+    pthread_rwlock_init(&storage->lock, NULL);
     storage->context = context;
     storage->references = 1;
     storage->bytes = bytes;
@@ -75,8 +83,70 @@ static void storage_free(struct storage *storage)
     if (!storage->wrapped)
         free(storage->host);
     free(storage->staging);
-    free(storage);
+    handle_free(&storage_pool, storage);
 }
+
+/* ---- the lock ---- */
+
+/* Minimum time to wait for a lock, even if the timeout is 0, because most calls
+ * hold it only briefly. */
+#define MIN_LOCK_WAIT_NS UINT64_C(5000000)
+
+static bool lock_try(pthread_rwlock_t *lock, bool alone)
+{
+    return (alone ? pthread_rwlock_trywrlock(lock)
+                  : pthread_rwlock_tryrdlock(lock)) == 0;
+}
+
+static bool lock_wait(pthread_rwlock_t *lock, bool alone, uint64_t timeout_ns)
+{
+    struct timespec until;
+
+    if (timeout_ns > UINT64_C(1000000000000000000))
+        return (alone ? pthread_rwlock_wrlock(lock)
+                      : pthread_rwlock_rdlock(lock)) == 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    timeout_ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(timeout_ns / 1000000000u);
+    until.tv_nsec = (long)(timeout_ns % 1000000000u);
+    return (alone ? pthread_rwlock_timedwrlock(lock, &until)
+                  : pthread_rwlock_timedrdlock(lock, &until)) == 0;
+}
+
+/* Waits without a limit, unless the holder of the lock waits for one device
+ * during the whole hang timeout. */
+static enum tandem_status lock_wait_for_holder(struct storage *storage,
+                                               bool alone)
+{
+    for (;;) {
+        struct device *device = storage->waits_for;
+
+        if (lock_wait(&storage->lock, alone, storage->context->hang_timeout_ns))
+            return TANDEM_OK;
+        if (device != NULL && device == storage->waits_for)
+            return device_mark_hung(device);
+    }
+}
+
+enum tandem_status storage_lock(struct storage *storage, bool alone,
+                                uint64_t deadline_ns)
+{
+    uint64_t left;
+
+    if (lock_try(&storage->lock, alone))
+        return TANDEM_OK;
+    if (deadline_ns == HANG_DEADLINE)
+        return lock_wait_for_holder(storage, alone);
+    left = clock_left(deadline_ns);
+    if (lock_wait(&storage->lock, alone,
+                  left > MIN_LOCK_WAIT_NS ? left : MIN_LOCK_WAIT_NS))
+        return TANDEM_OK;
+    return last_error_set(
+        TANDEM_NOT_READY,
+        "tensor: another thread uses its memory; try again later");
+}
+
+/* ---- memory ---- */
 
 static bool host_is_in_use(const struct storage *storage)
 {
@@ -95,19 +165,30 @@ static bool host_is_in_use(const struct storage *storage)
 
 void storage_release(struct storage *storage)
 {
+    struct tandem_context *context;
+
     if (storage == NULL || --storage->references > 0)
         return;
-    if (storage->host_used != 0 && host_is_in_use(storage)) {
-        storage->next = storage->context->pending_free;
-        storage->context->pending_free = storage;
-    } else {
+    /* If another thread uses the storage and waits for a hung device, leak it.
+     */
+    if (storage_lock(storage, true, HANG_DEADLINE) != TANDEM_OK)
+        return;
+    storage_unlock(storage);
+    if (storage->host_used == 0 || !host_is_in_use(storage)) {
         storage_free(storage);
+        return;
     }
+    context = storage->context;
+    pthread_mutex_lock(&context->mutex);
+    storage->next = context->pending_free;
+    context->pending_free = storage;
+    pthread_mutex_unlock(&context->mutex);
 }
 
-void storages_free_pending(struct tandem_context *context)
+/* Removes the storages that no device uses from the list, and returns them. */
+static struct storage *pending_remove(struct tandem_context *context)
 {
-    struct storage **link = &context->pending_free;
+    struct storage **link = &context->pending_free, *removed = NULL;
 
     while (*link != NULL) {
         struct storage *storage = *link;
@@ -116,8 +197,25 @@ void storages_free_pending(struct tandem_context *context)
             link = &storage->next;
         } else {
             *link = storage->next;
-            storage_free(storage);
+            storage->next = removed;
+            removed = storage;
         }
+    }
+    return removed;
+}
+
+void storages_free_pending(struct tandem_context *context)
+{
+    struct storage *removed;
+
+    pthread_mutex_lock(&context->mutex);
+    removed = pending_remove(context);
+    pthread_mutex_unlock(&context->mutex);
+    while (removed != NULL) {
+        struct storage *storage = removed;
+
+        removed = storage->next;
+        storage_free(storage);
     }
 }
 
@@ -296,8 +394,8 @@ void storage_note_host_write(struct storage *storage)
         storage->host_writer = NULL;
     }
     migration_evaluate(storage, UINT32_MAX);
-    memset(storage->migration_credit_ns, 0,
-           sizeof(storage->migration_credit_ns));
+    for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++)
+        storage->migration_credit_ns[i] = 0;
     storage->current = HOST_BIT;
     storage->poison = TANDEM_OK;
     storage->unread_by_host = false;
@@ -313,17 +411,19 @@ void storage_note_host_read(struct storage *storage)
     }
 }
 
-void storage_note_device_write(struct storage *storage, struct device *device)
+void storage_note_device_write(struct storage *storage, struct device *device,
+                               uint64_t launch)
 {
     const bool shared = storage_is_zero_copy(storage, device);
+    const uint8_t unread = relaxed_load(&storage->unread_results);
 
-    storage->current = shared ? HOST_BIT : device->bit;
-    storage->poison = TANDEM_OK;
-    storage->last_write[device->id] = device->last_launch;
+    relaxed_update(&storage->current, shared ? HOST_BIT : device->bit);
+    relaxed_update(&storage->poison, TANDEM_OK);
+    storage->last_write[device->id] = launch;
     migration_evaluate(storage, ~(1u << device->id));
-    if (storage->unread_by_host && storage->unread_results < UINT8_MAX)
-        storage->unread_results++;
-    storage->unread_by_host = true;
-    storage->unread_by_devices = true;
+    if (relaxed_load(&storage->unread_by_host) && unread < UINT8_MAX)
+        relaxed_store(&storage->unread_results, unread + 1);
+    relaxed_update(&storage->unread_by_host, true);
+    relaxed_update(&storage->unread_by_devices, true);
     storage->host_writer = shared && device->async ? device : NULL;
 }

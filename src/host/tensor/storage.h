@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Storage: the bytes that a tensor and its views share.  The host and each
- * device may have a copy; the storage tracks which copies are current.  The
- * context's mutex must be held for all functions.  Functions marked [may wait]
- * can release the mutex while they wait; see device_wait.h. */
+ * device may have a copy; the storage tracks which copies are current.
+ *
+ * A storage has a lock.  A call that only reads the content where it is shares
+ * the lock with others; a call that changes or moves the content, or creates or
+ * frees a copy, needs the lock alone.  The functions below need it alone unless
+ * their comment says otherwise.  Functions marked [may wait] wait for devices
+ * while they hold it. */
 #ifndef TANDEM_HOST_TENSOR_STORAGE_H
 #define TANDEM_HOST_TENSOR_STORAGE_H
 
 #include "common/tensor_desc.h"
 #include "host/context/context.h"
-#include "host/device/device.h"
+#include "host/device/stream.h"
 
 /* Maximum number of times that a storage's migration credits are halved. */
 #define MAX_CREDIT_HALVINGS 20u
@@ -24,9 +28,12 @@ struct writable_layout {
 };
 
 struct storage {
+    struct handle handle; /* in storage_pool */
     struct tandem_context *context;
-    struct storage *next; /* next in context->pending_free */
-    uint32_t references;
+    pthread_rwlock_t lock;
+    _Atomic uint32_t references;
+
+    /* These fields do not change, except at creation. */
     bool wrapped; /* true if `host` is memory of the caller */
     bool read_only;
     /* The wrapped memory has bytes between the elements that the library must
@@ -36,52 +43,80 @@ struct storage {
     /* Start of the address range that overlap checks use: the host address of
      * wrapped memory, otherwise an address that no other storage uses. */
     uint64_t address;
-    char *host;    /* host copy of the content; NULL before allocation */
-    char *staging; /* temporary download target if has_gaps, or NULL */
+
+    struct storage *next; /* next in context->pending_free */
+    char *host;           /* host copy of the content; NULL before allocation */
+    char *staging;        /* temporary download target if has_gaps, or NULL */
     struct writable_layout *writable_layouts;
 
     /* Mask of locations (HOST_BIT and device bits) with a current copy.  0
      * means that the storage was never written or that its content was lost. */
-    uint32_t current;
-    enum tandem_status poison; /* why the content was lost, or TANDEM_OK */
-    uint32_t host_used;        /* devices whose work may still use `host` */
-    /* The device from which a thread is downloading content now, or NULL. */
-    struct device *downloading_from;
+    _Atomic uint32_t current;
+    /* Why the content was lost, or TANDEM_OK. */
+    _Atomic enum tandem_status poison;
+    /* Devices whose work may still use `host`.  A call that shares the lock may
+     * add one. */
+    _Atomic uint32_t host_used;
+    /* The device for which the thread that holds the lock waits, or NULL. */
+    _Atomic(struct device *) waits_for;
     char sync_byte; /* target of the 1-byte download that checks host_writer */
     /* The device whose pending work may still write the host copy, or NULL. */
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
     /* Bit d is set if buffers[d] is the host copy, imported by device d. */
-    uint32_t imported;
+    _Atomic uint32_t imported;
     /* last_write[d] is the number of the last launch on device d that wrote
      * buffers[d], or 0 if there is none. */
     uint64_t last_write[TANDEM_MAX_DEVICES];
 
-    /* Migration credit; see chooser.h. */
-    float migration_credit_ns[TANDEM_MAX_DEVICES];
-    uint32_t migrated_to;     /* devices to which credit moved the storage */
-    float migration_cost_ns;  /* predicted time of the last migration */
-    float migration_saved_ns; /* time saved by the last migration so far */
+    /* The next fields are for predictions.  Calls that share the lock may
+     * change them.
+     *
+     * Migration credit; see chooser.h. */
+    _Atomic float migration_credit_ns[TANDEM_MAX_DEVICES];
+    _Atomic uint32_t
+        migrated_to; /* devices to which credit moved the storage */
+    _Atomic float migration_cost_ns;  /* predicted time of the last migration */
+    _Atomic float migration_saved_ns; /* time that it saved so far */
     /* New credit is divided by 2^credit_halvings. */
-    uint8_t credit_halvings;
+    _Atomic uint8_t credit_halvings;
     /* Access history, which predicts the next reader of the storage. */
-    uint8_t unread_results;  /* successive results overwritten before a read */
-    bool unread_by_host;     /* the host has not read the last device result */
-    bool unread_by_devices;  /* no device has read the last device result */
-    bool host_reads_results; /* the host has read at least one result */
+    _Atomic uint8_t unread_results; /* successive results overwritten unread */
+    atomic_bool unread_by_host;     /* the host has not read the last result of
+                                       a device */
+    atomic_bool unread_by_devices;  /* no device has read the last result */
+    atomic_bool host_reads_results; /* the host has read at least one result */
     /* Number plus 1 of the device that first read the last result (0 if none
      * did), and the operator (enum tandem_op_id) that read it there. */
-    uint8_t first_reader, first_reader_op;
+    _Atomic uint8_t first_reader, first_reader_op;
 };
 
+/* The memory of freed storages stays readable, so a call whose tensor another
+ * thread destroys, against the rules, finds out. */
+extern struct handle_pool storage_pool;
+
+/* [may wait]  Takes the lock, alone or shared.  Returns TANDEM_NOT_READY after
+ * deadline_ns, or after 5 ms if that is longer.  With HANG_DEADLINE, gives up
+ * only if the thread that holds the lock waits for a device all the time: the
+ * device is then marked as hung. */
+enum tandem_status storage_lock(struct storage *storage, bool alone,
+                                uint64_t deadline_ns);
+static inline void storage_unlock(struct storage *storage)
+{
+    pthread_rwlock_unlock(&storage->lock);
+}
+
 /* Returns a storage with one reference, or NULL if memory is exhausted.
- * `wrapped` is the caller's memory; if NULL, the library allocates memory. */
+ * `wrapped` is the caller's memory; if NULL, the library allocates memory.
+ * Needs no lock. */
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped);
-/* Drops a reference and, if it was the last one, frees the storage.  If device
- * work may still use the host memory, storages_free_pending frees it later. */
+/* Drops a reference and, if it was the last one, frees the storage, after the
+ * calls that use it.  If device work may still use the host memory,
+ * storages_free_pending frees it later. The lock must not be held. */
 void storage_release(struct storage *storage);
-/* Frees the storages in context->pending_free that no device work uses. */
+/* Frees the storages in context->pending_free that no device work uses.  Needs
+ * no lock. */
 void storages_free_pending(struct tandem_context *context);
 
 /* Leaks the storages that are still in context->pending_free when the context
@@ -143,7 +178,8 @@ static inline uint32_t storage_location_bit(const struct storage *storage,
 }
 
 /* Returns TANDEM_OK if the storage has content, TANDEM_INVALID_ARGUMENT if it
- * was never written, otherwise the error that destroyed the content. */
+ * was never written, otherwise the error that destroyed the content.  The lock
+ * may be shared. */
 enum tandem_status storage_require_content(struct storage *storage);
 
 /* [may wait]  Makes the host copy current and waits for all writes to it. */
@@ -152,6 +188,10 @@ enum tandem_status storage_sync_host(struct storage *storage,
 /* [may wait, up to HANG_DEADLINE]  Makes the copy on a device current. */
 enum tandem_status storage_to_device(struct storage *storage,
                                      struct device *device);
+/* Returns true if storage_to_device would change nothing.  The lock may be
+ * shared. */
+bool storage_is_on_device(const struct storage *storage,
+                          const struct device *device);
 
 /* [may wait]  Waits until no work of `devices` (a mask) uses the host copy, so
  * that the caller may write this copy.  Fails if one of the devices hangs. */
@@ -177,20 +217,22 @@ void storage_drop_poisoned_buffer(struct storage *storage,
 
 /* Records that the host wrote the storage, so that device copies are stale. */
 void storage_note_host_write(struct storage *storage);
-/* Records that the host read the storage. */
+/* Records that the host read the storage.  The lock may be shared. */
 void storage_note_host_read(struct storage *storage);
-/* Records that the latest launch on the device wrote the storage. */
-void storage_note_device_write(struct storage *storage, struct device *device);
+/* Records that a launch on the device, with this number, wrote the storage. */
+void storage_note_device_write(struct storage *storage, struct device *device,
+                               uint64_t launch);
 
-/* Records that a launch of operator `op` on the device reads the storage. */
+/* Records that a launch of operator `op` on the device reads the storage.  The
+ * lock may be shared. */
 static inline void storage_note_device_read(struct storage *storage,
                                             const struct device *device,
                                             uint32_t op)
 {
-    if (storage->unread_by_devices) {
-        storage->first_reader = (uint8_t)(device->id + 1);
-        storage->first_reader_op = (uint8_t)op;
-    }
+    if (!storage->unread_by_devices)
+        return;
+    storage->first_reader = (uint8_t)(device->id + 1);
+    storage->first_reader_op = (uint8_t)op;
     storage->unread_by_devices = false;
 }
 

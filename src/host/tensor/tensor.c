@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates, describes and destroys tensors; see tensor.h.  tensor_io.c reads and
- * writes their content.  The public functions lock the context's mutex. */
+ * writes their content.  Any thread may call the public functions. */
 #include <config.h>
 
 #include "host/tensor/tensor.h"
@@ -51,17 +51,22 @@ static bool layout_is_dense(const struct tandem_tensor_desc *desc)
            dense == shape_elements(desc->rank, desc->shape);
 }
 
-/* Frees the tensor and drops its storage reference.  The context must be
- * locked. */
+/* Frees the tensor and drops its storage reference. */
 static void tensor_free(struct tandem_tensor *tensor)
 {
+    struct tandem_context *context = tensor->context;
+    struct storage *storage = tensor->storage;
+
+    handle_hide(tensor);
+    pthread_mutex_lock(&context->mutex);
     if (tensor->previous != NULL)
         tensor->previous->next = tensor->next;
     else
-        tensor->context->tensors = tensor->next;
+        context->tensors = tensor->next;
     if (tensor->next != NULL)
         tensor->next->previous = tensor->previous;
-    storage_release(tensor->storage);
+    pthread_mutex_unlock(&context->mutex);
+    storage_release(storage);
     handle_free(&tensor_pool, tensor);
 }
 
@@ -89,7 +94,7 @@ static struct tensor_layout layout_of(const struct storage *storage,
 
 /* Creates a tensor, or a view if `kind` is "view", and takes over the caller's
  * reference to `storage`.  If memory is exhausted or `storage` is NULL,
- * releases the reference and leaves *out NULL.  The context must be locked. */
+ * releases the reference and leaves *out NULL. */
 static enum tandem_status tensor_new(struct tandem_context *context,
                                      struct storage *storage,
                                      const struct tandem_tensor_desc *desc,
@@ -113,10 +118,12 @@ static enum tandem_status tensor_new(struct tandem_context *context,
     tensor->bytes = (uint64_t)tensor->elements * dtype_bytes(desc->dtype);
     tensor->contiguous = tensor_contiguous(desc);
     tensor->whole = tensor->bytes == storage->bytes && layout_is_dense(desc);
+    pthread_mutex_lock(&context->mutex);
     tensor->next = context->tensors;
     if (tensor->next != NULL)
         tensor->next->previous = tensor;
     context->tensors = tensor;
+    pthread_mutex_unlock(&context->mutex);
     *out = tensor;
     return TANDEM_OK;
 }
@@ -171,11 +178,8 @@ enum tandem_status tandem_tensor_create(struct tandem_context *context,
     if (status != TANDEM_OK)
         return status;
     desc_fill(&desc, dtype, rank, shape, NULL);
-    context_lock(context);
-    status = tensor_new(context, storage_new(context, bytes, NULL), &desc,
-                        "tensor", out_tensor);
-    context_unlock(context);
-    return status;
+    return tensor_new(context, storage_new(context, bytes, NULL), &desc,
+                      "tensor", out_tensor);
 }
 
 /* Checks the arguments of tandem_tensor_wrap and fills `desc`, whose
@@ -237,7 +241,6 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
         return status;
     if (bytes > 0)
         memory = (char *)memory - desc.byte_offset;
-    context_lock(context);
     storage = storage_new(context, bytes, bytes > 0 ? memory : empty_memory);
     status = tensor_new(context, storage, &desc, "tensor", &tensor);
     if (status == TANDEM_OK) {
@@ -251,7 +254,6 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
         else
             tensor_free(tensor);
     }
-    context_unlock(context);
     return status;
 }
 
@@ -287,7 +289,6 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
                                       struct tandem_tensor **out_view)
 {
     struct tandem_tensor_desc desc;
-    struct tandem_context *context;
     uint64_t bytes;
     enum tandem_status status;
 
@@ -300,33 +301,29 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
             tensor_shape_check("view", tensor->desc.dtype, rank, shape, &bytes);
     if (status != TANDEM_OK)
         return status;
-    context = tensor->context;
     desc_fill(&desc, tensor->desc.dtype, rank, shape, strides);
     status = view_check(tensor, first_element, &desc);
     if (status != TANDEM_OK)
         return status;
-    context_lock(context);
     tensor->storage->references++;
-    status = tensor_new(context, tensor->storage, &desc, "view", out_view);
-    context_unlock(context);
-    return status;
+    return tensor_new(tensor->context, tensor->storage, &desc, "view",
+                      out_view);
 }
 
 /* ---- destruction ---- */
 
 void tandem_tensor_destroy(struct tandem_tensor *tensor)
 {
-    struct tandem_context *context;
+    struct float_env host;
 
     if (!handle_live(&tensor_pool, tensor))
         return;
-    context = tensor->context;
     /* After a fork, the child must not call plugins that the parent loaded. */
-    if (context->generation != fork_generation)
+    if (tensor->context->generation != fork_generation)
         return;
-    context_lock(context);
+    host = float_env_enter();
     tensor_free(tensor);
-    context_unlock(context);
+    float_env_leave(host);
 }
 
 void tensors_free(struct tandem_context *context)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor describes elements in a storage by dtype, shape and strides.  The
- * context's mutex guards the tensor's list links and its storage. */
+/* A tensor describes elements in a storage by dtype, shape and strides.  It
+ * does not change; only its list links do, which the context's mutex guards. */
 #ifndef TANDEM_HOST_TENSOR_TENSOR_H
 #define TANDEM_HOST_TENSOR_TENSOR_H
 
@@ -55,7 +55,7 @@ static inline bool tensor_covers_storage(const struct tandem_tensor *tensor)
 enum tandem_status tensor_check(const struct tandem_tensor *tensor,
                                 const struct tandem_context *context,
                                 const char *what);
-/* Frees every tensor of the context, whose mutex must be held. */
+/* Frees every tensor of a context that is destroyed. */
 void tensors_free(struct tandem_context *context);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads, writes and synchronizes the content of tensors on behalf of the
- * caller, and prefetches it to devices.  The public functions lock the
- * context's mutex and may block. */
+ * caller, and prefetches it to devices.  The public functions lock the storage
+ * and may block. */
 #include <config.h>
 
 #include "common/argument_check.h"
 #include "common/last_error.h"
 #include "host/tensor/tensor.h"
-#include "host/device/device_wait.h"
 
 #include <inttypes.h>
 
@@ -27,7 +26,7 @@ static enum tandem_status bytes_check(const struct tandem_tensor *tensor,
 
 /* Returns a device to which the tensor's new content can be uploaded directly,
  * or NULL.  The tensor must be a contiguous part of a storage without gaps that
- * is current only on devices.  The context must be locked. */
+ * is current only on devices. */
 static struct device *partial_upload_device(const struct tandem_tensor *tensor)
 {
     const struct storage *storage = tensor->storage;
@@ -42,38 +41,11 @@ static struct device *partial_upload_device(const struct tandem_tensor *tensor)
     return device->state == DEVICE_OPEN ? device : NULL;
 }
 
-/* Uploads `memory` to the tensor's part of the device's copy and sets
- * *out_done.  If the function waited or cleared an error of earlier work
- * instead, the caller must start the write again. */
-static enum tandem_status partial_upload(const struct tandem_tensor *tensor,
-                                         struct device *device,
-                                         const void *memory, bool *recovered,
-                                         bool *out_done)
-{
-    struct storage *storage = tensor->storage;
-    enum tandem_status status;
-
-    if (device->stream_owned)
-        return stream_owner_wait(device, HANG_DEADLINE);
-    status = device->vtable->upload(
-        device->stream, storage->buffers[device->id], tensor->desc.byte_offset,
-        memory, tensor->bytes, 0);
-    if (status == TANDEM_OK) {
-        storage->current = device->bit;
-        *out_done = true;
-        return TANDEM_OK;
-    }
-    status = device_call_failed(device, status, "writing the tensor");
-    return stream_recover(device, status, recovered);
-}
-
-/* Prepares the storage's host copy for a write.  If the function waited, sets
- * *out_done to false; the caller must then start the write again. */
+/* Prepares the storage's host copy for a write. */
 static enum tandem_status
-host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
+host_copy_make_writable(const struct tandem_tensor *tensor)
 {
     struct storage *storage = tensor->storage;
-    const uint64_t unlock_epoch = storage->context->unlock_epoch;
     enum tandem_status status = TANDEM_OK;
 
     /* The host copy must hold the elements that the write does not replace. */
@@ -85,30 +57,29 @@ host_copy_make_writable(const struct tandem_tensor *tensor, bool *out_done)
         status = storage_wait_host_writable(storage, UINT32_MAX, HANG_DEADLINE);
     if (status == TANDEM_OK && storage->has_gaps)
         status = storage_add_writable_layout(storage, &tensor->desc);
-    *out_done = unlock_epoch == storage->context->unlock_epoch;
     return status;
 }
 
-/* Writes row-major elements to the tensor.  The context must be locked. */
+/* Writes row-major elements to the tensor, whose storage must be locked. */
 static enum tandem_status tensor_write_content(struct tandem_tensor *tensor,
                                                const void *memory)
 {
     const struct tandem_tensor_desc *desc = &tensor->desc;
     struct storage *storage = tensor->storage;
+    struct device *device = partial_upload_device(tensor);
     int64_t rows[TANDEM_MAX_RANK];
-    bool recovered = false, done = false;
-    enum tandem_status status = TANDEM_OK;
+    enum tandem_status status;
 
-    while (!done) {
-        struct device *device = partial_upload_device(tensor);
-
-        if (device != NULL)
-            status = partial_upload(tensor, device, memory, &recovered, &done);
-        else
-            status = host_copy_make_writable(tensor, &done);
-        if (status != TANDEM_OK || (device != NULL && done))
-            return status;
+    if (device != NULL) {
+        status = device_upload(device, storage->buffers[device->id],
+                               desc->byte_offset, memory, tensor->bytes);
+        if (status == TANDEM_OK)
+            storage->current = device->bit;
+        return status;
     }
+    status = host_copy_make_writable(tensor);
+    if (status != TANDEM_OK)
+        return status;
     shape_strides(desc->rank, desc->shape, rows);
     strided_copy(desc, storage->host + desc->byte_offset, desc->strides, memory,
                  rows);
@@ -116,9 +87,38 @@ static enum tandem_status tensor_write_content(struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
+/* Locks the tensor's storage and sets the default floating-point environment,
+ * which tensor_unlock restores.  Returns an error that is set if another thread
+ * keeps the lock until deadline_ns or destroyed the tensor. */
+static enum tandem_status tensor_lock(struct tandem_tensor *tensor, bool alone,
+                                      uint64_t deadline_ns,
+                                      struct float_env *out_host)
+{
+    struct storage *storage = tensor->storage;
+    enum tandem_status status;
+
+    context_note_thread(tensor->context);
+    status = storage_lock(storage, alone, deadline_ns);
+    if (status != TANDEM_OK)
+        return status;
+    status = tensor_check(tensor, NULL, "tensor");
+    if (status == TANDEM_OK)
+        *out_host = float_env_enter();
+    else
+        storage_unlock(storage);
+    return status;
+}
+
+static void tensor_unlock(struct tandem_tensor *tensor, struct float_env host)
+{
+    float_env_leave(host);
+    storage_unlock(tensor->storage);
+}
+
 enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
                                        const void *memory, uint64_t bytes)
 {
+    struct float_env host;
     enum tandem_status status = tensor_check(tensor, NULL, "tensor");
 
     if (status == TANDEM_OK)
@@ -127,52 +127,70 @@ enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
         return status;
     if (tensor->storage->read_only)
         return argument_error("tensor: its memory was wrapped read-only");
-    context_lock(tensor->context);
+    status = tensor_lock(tensor, true, HANG_DEADLINE, &host);
+    if (status != TANDEM_OK)
+        return status;
     status = tensor_write_content(tensor, memory);
-    context_unlock(tensor->context);
+    tensor_unlock(tensor, host);
     return status;
 }
 
 enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 {
-    const enum tandem_status status = tensor_check(tensor, NULL, "tensor");
+    struct float_env host;
+    enum tandem_status status = tensor_check(tensor, NULL, "tensor");
 
     if (status != TANDEM_OK)
         return status;
     if (!tensor->storage->wrapped)
         return argument_error("tensor: its memory belongs to the library; "
                               "expected a wrapped tensor");
-    context_lock(tensor->context);
+    status = tensor_lock(tensor, true, HANG_DEADLINE, &host);
+    if (status != TANDEM_OK)
+        return status;
     storage_note_host_write(tensor->storage);
-    context_unlock(tensor->context);
+    tensor_unlock(tensor, host);
     return TANDEM_OK;
 }
 
 /* ---- reading ---- */
 
-/* Locks the context and makes the host copy current.  If `release` is true,
- * also waits for device work that reads this copy.  On success the context
- * stays locked. */
+/* Returns true if the host copy is current and no device writes it, and, if
+ * `release` is true, no device reads it either. */
+static bool host_copy_is_ready(const struct storage *storage, bool release)
+{
+    return (storage->current & HOST_BIT) && storage->host_writer == NULL &&
+           (!release || storage->host_used == 0);
+}
+
+/* Locks the storage and makes the host copy current.  If `release` is true,
+ * also waits for device work that reads this copy.  On success the storage
+ * stays locked, perhaps shared. */
 static enum tandem_status tensor_lock_host_copy(struct tandem_tensor *tensor,
                                                 uint64_t timeout_ns,
-                                                bool release)
+                                                bool release,
+                                                struct float_env *out_host)
 {
-    struct tandem_context *context = tensor->context;
     struct storage *storage = tensor->storage;
     const uint64_t deadline = clock_deadline(timeout_ns);
-    enum tandem_status status;
+    enum tandem_status status = tensor_lock(tensor, false, deadline, out_host);
 
-    if (!context_lock_until(context, deadline))
-        return TANDEM_NOT_READY;
-    status = storage_sync_host(storage, deadline);
-    if (status == TANDEM_OK && release)
-        status = storage_wait_host_writable(storage, UINT32_MAX, deadline);
-    if (status != TANDEM_OK) {
-        context_unlock(context);
+    if (status != TANDEM_OK)
         return status;
+    if (!host_copy_is_ready(storage, release)) {
+        tensor_unlock(tensor, *out_host);
+        status = tensor_lock(tensor, true, deadline, out_host);
+        if (status != TANDEM_OK)
+            return status;
+        status = storage_sync_host(storage, deadline);
+        if (status == TANDEM_OK && release)
+            status = storage_wait_host_writable(storage, UINT32_MAX, deadline);
     }
-    storage_note_host_read(storage);
-    return TANDEM_OK;
+    if (status == TANDEM_OK)
+        storage_note_host_read(storage);
+    else
+        tensor_unlock(tensor, *out_host);
+    return status;
 }
 
 enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
@@ -181,34 +199,36 @@ enum tandem_status tandem_tensor_read(struct tandem_tensor *tensor,
 {
     const struct tandem_tensor_desc *desc;
     int64_t rows[TANDEM_MAX_RANK];
+    struct float_env host;
     enum tandem_status status = tensor_check(tensor, NULL, "tensor");
 
     if (status == TANDEM_OK)
         status = bytes_check(tensor, memory, bytes);
     if (status == TANDEM_OK)
-        status = tensor_lock_host_copy(tensor, timeout_ns, false);
+        status = tensor_lock_host_copy(tensor, timeout_ns, false, &host);
     if (status != TANDEM_OK)
         return status;
     desc = &tensor->desc;
     shape_strides(desc->rank, desc->shape, rows);
     strided_copy(desc, memory, rows, tensor->storage->host + desc->byte_offset,
                  desc->strides);
-    context_unlock(tensor->context);
+    tensor_unlock(tensor, host);
     return TANDEM_OK;
 }
 
 enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
                                       uint64_t timeout_ns)
 {
+    struct float_env host;
     enum tandem_status status = tensor_check(tensor, NULL, "tensor");
 
     /* The caller may write wrapped memory after this call, so no device may
      * still read the memory. */
     if (status == TANDEM_OK)
-        status =
-            tensor_lock_host_copy(tensor, timeout_ns, tensor->storage->wrapped);
+        status = tensor_lock_host_copy(tensor, timeout_ns,
+                                       tensor->storage->wrapped, &host);
     if (status == TANDEM_OK)
-        context_unlock(tensor->context);
+        tensor_unlock(tensor, host);
     return status;
 }
 
@@ -216,6 +236,7 @@ enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
                                            uint64_t timeout_ns,
                                            const void **out_memory)
 {
+    struct float_env host;
     enum tandem_status status;
 
     if (out_memory == NULL)
@@ -223,11 +244,11 @@ enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
     *out_memory = NULL;
     status = tensor_check(tensor, NULL, "tensor");
     if (status == TANDEM_OK)
-        status = tensor_lock_host_copy(tensor, timeout_ns, false);
+        status = tensor_lock_host_copy(tensor, timeout_ns, false, &host);
     if (status != TANDEM_OK)
         return status;
     *out_memory = tensor->storage->host + tensor->desc.byte_offset;
-    context_unlock(tensor->context);
+    tensor_unlock(tensor, host);
     return TANDEM_OK;
 }
 
@@ -246,18 +267,22 @@ static bool content_is_ready(const struct storage *storage)
         return true;
     for (uint32_t i = 0; holders >> i != 0; i++) {
         struct device *device = context->devices[i];
+        struct device_stream *stream;
 
-        if ((holders >> i & 1) == 0 || device->state != DEVICE_OPEN ||
-            device->stream_owned)
+        if ((holders >> i & 1) == 0 || device->state != DEVICE_OPEN)
             continue;
-        status = device->vtable->stream_synchronize(device->stream, 0);
-        if (status == TANDEM_OK) {
+        stream = stream_try_acquire(device);
+        if (stream == NULL)
+            continue;
+        status = device->vtable->stream_synchronize(stream->handle, 0);
+        if (status == TANDEM_OK)
             device_mark_idle(device);
-            return true;
-        }
         /* The poll has cleared the error of the stream. */
-        if (status != TANDEM_NOT_READY)
+        else if (status != TANDEM_NOT_READY)
             device_store_async_error(device, status);
+        stream_release(device, stream);
+        if (status == TANDEM_OK)
+            return true;
     }
     return false;
 }
@@ -266,21 +291,23 @@ enum tandem_status tandem_tensor_prefetch(struct tandem_tensor *tensor,
                                           uint32_t device_id)
 {
     struct device *device;
+    struct float_env host;
     enum tandem_status status = tensor_check(tensor, NULL, "tensor");
 
-    if (status != TANDEM_OK)
-        return status;
-    context_lock(tensor->context);
-    status = device_get(tensor->context, device_id, &device);
+    if (status == TANDEM_OK)
+        status = device_get(tensor->context, device_id, &device);
     if (status == TANDEM_OK)
         status = device_open(device);
     if (status == TANDEM_OK)
-        status = storage_require_content(tensor->storage);
+        status = tensor_lock(tensor, true, HANG_DEADLINE, &host);
+    if (status != TANDEM_OK)
+        return status;
+    status = storage_require_content(tensor->storage);
     /* If the move would wait for another device, skip it.  The operator that
      * needs the tensor on the device will move the tensor. */
     if (status == TANDEM_OK && content_is_ready(tensor->storage))
         status = storage_to_device(tensor->storage, device);
-    context_unlock(tensor->context);
+    tensor_unlock(tensor, host);
     return status;
 }
 
@@ -295,10 +322,9 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
     status = tensor_check(tensor, NULL, "tensor");
     if (status != TANDEM_OK)
         return status;
-    context_lock(tensor->context);
+    /* Needs no lock: the answer may be outdated when it returns. */
     *out_mask = tensor->storage->current;
     if (*out_mask & HOST_BIT)
         *out_mask |= storage_zero_copy_devices(tensor->storage);
-    context_unlock(tensor->context);
     return TANDEM_OK;
 }

@@ -380,29 +380,39 @@ TEST(test_two_readers_of_a_failed_tensor)
     readers_run(&v, TANDEM_FAILED);
 }
 
+static void *write_main(void *tensor)
+{
+    float written[N];
+
+    for (int i = 0; i < N; i++)
+        written[i] = 100.0f + (float)i;
+    OK(tandem_tensor_write(tensor, written, sizeof written));
+    return NULL;
+}
+
 /*
- * Data that another thread wrote during the wait must not be overwritten by
- * the older data of the device.
+ * A write waits for the call of another thread that uses the tensor, and is not
+ * lost.
  */
-TEST(test_a_write_during_a_wait_is_preserved)
+TEST(test_a_write_during_a_call_is_preserved)
 {
     struct vectors v;
     struct blocked_thread blocked_thread = {&v, wait_run_on_cpu, TANDEM_FAILED,
                                             0};
-    float written[N], read[N];
-    pthread_t thread;
+    float read[N];
+    pthread_t threads[2];
 
     vectors_start(&v, context_with_hang(UINT32_MAX));
-    thread = blocked_thread_start(&blocked_thread);
-    for (int i = 0; i < N; i++)
-        written[i] = 100.0f + (float)i;
-    OK(tandem_tensor_write(v.ty, written, sizeof written));
+    threads[0] = blocked_thread_start(&blocked_thread);
+    ck_assert_int_eq(pthread_create(&threads[1], NULL, write_main, v.ty), 0);
+    usleep(20000);
     hangs_release();
-    pthread_join(thread, NULL);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
     ck_assert_int_eq(blocked_thread.status, TANDEM_OK);
     OK(tandem_tensor_read(v.ty, read, sizeof read, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < N; i++)
-        ck_assert_float_eq(read[i], -written[i]);
+        ck_assert_float_eq(read[i], 100.0f + (float)i);
 }
 
 static enum tandem_status wait_overwrite(struct vectors *v)
