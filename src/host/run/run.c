@@ -201,6 +201,8 @@ call_run_on_fastest(struct call *call, struct placement_decision *decision)
         candidate_exclude(call, decision, device, status);
         if (device->state == DEVICE_FAILED)
             status = TANDEM_NO_DEVICE; /* see no_device_fail */
+        if (decision->request.operand_count == 0)
+            return status; /* operands_relock failed */
         /* Devices may have been lost, and operands moved. */
         decision->predicted = 0;
         if (!inputs_are_readable(decision, status))
