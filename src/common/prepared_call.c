@@ -75,12 +75,15 @@ static enum tandem_status desc_check(const char *name, uint32_t operand,
  * numbers. Replaces those whose products with other numbers could overflow. */
 static void strides_limit(struct tandem_tensor_desc *tensor)
 {
+    /* The rank was not checked yet. */
+    const uint32_t rank =
+        tensor->rank < TANDEM_MAX_RANK ? tensor->rank : TANDEM_MAX_RANK;
     bool empty = false;
-    for (uint32_t i = 0; i < TANDEM_MAX_RANK; i++)
-        empty |= i < tensor->rank && tensor->shape[i] == 0;
-    for (uint32_t i = 0; i < TANDEM_MAX_RANK; i++) {
+    for (uint32_t i = 0; i < rank; i++)
+        empty |= tensor->shape[i] == 0;
+    for (uint32_t i = 0; i < rank; i++) {
         const int64_t stride = tensor->strides[i];
-        if ((empty || tensor->shape[i] <= 1) &&
+        if ((empty || tensor->shape[i] == 1) &&
             (stride < INT32_MIN || stride > INT32_MAX))
             tensor->strides[i] = 0;
     }
