@@ -75,13 +75,10 @@ static enum tandem_status desc_check(const char *name, uint32_t operand,
  * numbers. Replaces those whose products with other numbers could overflow. */
 static void strides_limit(struct tandem_tensor_desc *tensor)
 {
-    /* The rank was not checked yet. */
-    const uint32_t rank =
-        tensor->rank < TANDEM_MAX_RANK ? tensor->rank : TANDEM_MAX_RANK;
     bool empty = false;
-    for (uint32_t i = 0; i < rank; i++)
+    for (uint32_t i = 0; i < tensor->rank; i++)
         empty |= tensor->shape[i] == 0;
-    for (uint32_t i = 0; i < rank; i++) {
+    for (uint32_t i = 0; i < tensor->rank; i++) {
         const int64_t stride = tensor->strides[i];
         if ((empty || tensor->shape[i] == 1) &&
             (stride < INT32_MIN || stride > INT32_MAX))
@@ -99,7 +96,6 @@ static void operand_set(struct prepared_operand *out,
     out->tensor.rank = desc->rank;
     memcpy(out->tensor.shape, desc->shape, sizeof(desc->shape));
     memcpy(out->tensor.strides, desc->strides, sizeof(desc->strides));
-    strides_limit(&out->tensor);
     out->alignment = desc->alignment_bytes;
     out->alignment_is_known = desc->alignment_bytes != 0;
     out->same_as_input = desc->same_as_input;
@@ -112,6 +108,7 @@ static enum tandem_status operand_complete(const struct op_call *call,
 {
     /* Elements can be before element (0, ..., 0), but offsets are unsigned. */
     const uint64_t start = INT64_MAX / 2;
+    strides_limit(&operand->tensor);
     struct tandem_tensor_desc moved = operand->tensor;
     uint32_t bytes = TANDEM_DTYPE_BYTES(moved.dtype);
     uint64_t first, end;
