@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The chooser predicts the time of an operator on each candidate device and
- * picks the fastest one.
+ * picks the fastest one.  Unless a comment says otherwise, the storages of the
+ * operands must be locked, perhaps shared.
  *
  *     predicted = wait + transfer + launch + run + download
  *

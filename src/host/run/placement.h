@@ -16,7 +16,7 @@ enum tandem_status call_prepare_decision(struct call *call,
 void call_release(struct call *call, struct placement_decision *decision);
 
 /* Unlocks the operands and locks them again: alone the outputs and those in the
- * mask `alone`, shared the others.  Then updates their locations.  If the locks
+ * mask `alone`, shared the others.  Updates their locations.  If the locks
  * cannot be taken, the request has no operands any more, and the call ends. */
 enum tandem_status operands_relock(const struct call *call,
                                    struct placement_request *request,

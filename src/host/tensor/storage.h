@@ -74,8 +74,8 @@ struct storage {
      *
      * Migration credit; see chooser.h. */
     _Atomic float migration_credit_ns[TANDEM_MAX_DEVICES];
-    _Atomic uint32_t
-        migrated_to; /* devices to which credit moved the storage */
+    /* Devices to which credit moved the storage. */
+    _Atomic uint32_t migrated_to;
     _Atomic float migration_cost_ns;  /* predicted time of the last migration */
     _Atomic float migration_saved_ns; /* time that it saved so far */
     /* New credit is divided by 2^credit_halvings. */
