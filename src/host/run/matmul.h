@@ -25,9 +25,9 @@ struct matmul {
     bool is_question;
 };
 
-/* Converts a matrix multiplication to an operator call.  If GEMM does not support
- * the strides of an input, copies the input, or only creates the copy for a
- * question. */
+/* Converts a matrix multiplication to an operator call.  If GEMM does not
+ * support the strides of an input, copies the input, or only creates the copy
+ * for a question. */
 enum tandem_status matmul_prepare(struct matmul *matmul,
                                   struct tandem_context *context,
                                   const struct tandem_matmul_options *options,
