@@ -231,7 +231,7 @@ static bool host_fast_path_run(struct call *call,
     struct enqueued enqueued = {.recovered = true};
     struct run_time time;
 
-    if (host_device == NULL || context->time_operators || context->is_observed)
+    if (host_device == NULL || context->time_operators)
         return false;
     for (uint32_t i = 0; i < request->operand_count; i++) {
         const struct operand *operand = &request->operands[i];
@@ -242,16 +242,21 @@ static bool host_fast_path_run(struct call *call,
             (operand->read && !(operand->current & HOST_BIT)))
             return false;
     }
-    if (call_enqueue(call, host_device, &enqueued) != TANDEM_OK)
-        return false;
-    launch_note(request, host_device, enqueued.launch);
     time = chooser_predict_run_time(&request->workload, &call->entry->run_cost,
                                     host_device);
     decision->predictions[host_device->id] = (struct prediction){
         .run = time, .total_ns = time.launch_ns + time.execute_ns};
     decision->predicted = 1u << host_device->id;
     decision->chosen = host_device->id;
+    observer_call(context, decision, false);
+    if (call_enqueue(call, host_device, &enqueued) != TANDEM_OK) {
+        decision->predicted = 0;
+        decision->chosen = TANDEM_ANY_DEVICE;
+        return false;
+    }
+    launch_note(request, host_device, enqueued.launch);
     decision->unclocked_ns += time.launch_ns + time.execute_ns;
+    observer_call(context, decision, true);
     *out_status = TANDEM_OK;
     return true;
 }

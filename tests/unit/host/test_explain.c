@@ -117,7 +117,7 @@ TEST(test_operator_timing)
 struct observed {
     uint32_t befores, afters;
     uint32_t op, chosen;
-    double measured_before;
+    double predicted, measured_before;
     double measured_after;
     bool last_after;
 };
@@ -130,6 +130,8 @@ static void observe(void *user, const struct tandem_explanation *explanation,
     seen->op = explanation->op;
     seen->chosen = explanation->chosen;
     seen->last_after = after;
+    seen->predicted =
+        candidate_of(explanation, explanation->chosen)->predicted_ns;
     if (after) {
         seen->afters++;
         seen->measured_after = explanation->measured_ns;
@@ -165,6 +167,24 @@ TEST(test_observers_see_every_operator)
     OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
     ck_assert_uint_eq(seen.befores, 3);
     ck_assert_uint_eq(seen.afters, 3);
+}
+
+/* A repeated call with operands on the host is launched at once, but is
+ * reported like others. */
+TEST(test_observers_see_repeated_calls)
+{
+    struct observed seen = {0};
+
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    OK(tandem_context_set_observer(context, observe, &seen));
+    for (uint32_t i = 1; i <= 3; i++) {
+        OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+        ck_assert_uint_eq(seen.befores, i);
+        ck_assert_uint_eq(seen.afters, i);
+        ck_assert_uint_eq(seen.chosen, 0);
+        ck_assert_double_gt(seen.predicted, 0);
+    }
+    OK(tandem_context_set_observer(context, NULL, NULL));
 }
 
 /* The copies that a product would need do not run either: the memory of the
