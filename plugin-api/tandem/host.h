@@ -457,6 +457,57 @@ tandem_prepare_matmul(struct tandem_context *context,
                       struct tandem_tensor *a, struct tandem_tensor *b,
                       struct tandem_tensor *c);
 
+/* ---- questions without tensors ----------------------------------------------
+ * Operands are described as in backend.h (struct tandem_operand_desc); strides
+ * are in elements.  A NULL input is a scalar. */
+
+/* Sets dtype, rank, shape and row-major strides of the outputs of an operator,
+ * and its other members to 0.  The caller sets the dtype of an output of CAST
+ * and RANGE; for other operators it is ignored.  That of GEMM is the dtype of
+ * the bias or the residual, or of a without these.  RANGE, whose shape is the
+ * caller's choice, is TANDEM_INVALID_ARGUMENT; COPY gets the shape of its
+ * input, and RESIZE that of its scales.  An invalid call returns the error that
+ * tandem_run would return. */
+enum tandem_status
+tandem_op_infer(const struct tandem_op *op,
+                const struct tandem_operand_desc *const *inputs,
+                uint32_t input_count,
+                struct tandem_operand_desc *const *outputs,
+                uint32_t output_count);
+
+enum tandem_query_flags {
+    /* Also starts to compile in the background what is not ready. */
+    TANDEM_QUERY_COMPILE = 1u << 0
+};
+
+/* The answer of tandem_op_query, about a device that supports the operator. */
+struct tandem_op_answer {
+    size_t struct_size;
+    uint32_t device;     /* the device asked, or the fastest one */
+    uint32_t ready;      /* 1: it compiles nothing before the operator runs */
+    uint32_t calibrated; /* as in struct tandem_candidate */
+    uint32_t reserved;
+    /* Predicted times in ns of a launch and of its execution on an idle device
+     * that holds the operands, and of the compilation before it (0: ready). */
+    double launch_ns, execute_ns, compile_ns;
+};
+
+/* [blocks: opens devices] Asks whether and how fast a device runs an operator.
+ * With TANDEM_ANY_DEVICE, asks all devices that the library would choose from,
+ * and answers for the one with the shortest predicted time.  An alignment of 0
+ * stands for that of a tensor in the library's memory, 64 bytes.  A later call
+ * with such tensors is not checked and planned again.  The caller sets
+ * out_answer->struct_size.  Returns TANDEM_UNSUPPORTED if no device that was
+ * asked supports the operator, with the reason of the last one. */
+enum tandem_status
+tandem_op_query(struct tandem_context *context, uint32_t device,
+                const struct tandem_op *op,
+                const struct tandem_operand_desc *const *inputs,
+                uint32_t input_count,
+                const struct tandem_operand_desc *const *outputs,
+                uint32_t output_count, uint32_t flags,
+                struct tandem_op_answer *out_answer);
+
 /* Shorthands for tandem_run, for operators without attributes. NULL operands
  * are TANDEM_INVALID_ARGUMENT. */
 enum tandem_status tandem_unary(struct tandem_context *context, uint32_t op,

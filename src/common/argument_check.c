@@ -47,7 +47,8 @@ static enum tandem_status check_attribute_limit(const struct op_call *call,
 }
 
 /* Checks that all operands and attributes are present and that each operand's
- * dtype, rank and shape is valid. Counts the NULL inputs in call->scalars. */
+ * dtype, rank and shape is valid. The outputs may be unknown. Counts the NULL
+ * inputs in call->scalars. */
 static enum tandem_status check_operands(struct op_call *call,
                                          const struct op_class *class)
 {
@@ -61,10 +62,11 @@ static enum tandem_status check_operands(struct op_call *call,
             "%u%s and %u",
             row->name, call->input_count, call->output_count, most,
             class->variadic ? " or fewer" : "", row->outputs);
-    if ((call->inputs == NULL && row->inputs > 0) || call->outputs == NULL)
-        return argument_error("%s: the array of %s is NULL", row->name,
-                              call->inputs == NULL ? "inputs" : "outputs");
-    for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
+    if (call->inputs == NULL && row->inputs > 0)
+        return argument_error("%s: the array of inputs is NULL", row->name);
+    const uint32_t known =
+        call->input_count + (call->outputs != NULL ? call->output_count : 0);
+    for (uint32_t i = 0; i < known; i++) {
         const struct tandem_tensor_desc *tensor = op_call_operand(call, i);
         if (tensor == NULL && i < call->input_count && takes_scalars) {
             call->scalars++;
@@ -230,6 +232,9 @@ enum tandem_status check_op(const struct tandem_op *op,
         return status;
     const struct op_class *class = op_class_get(call.info->op_class);
     status = check_operands(&call, class);
+    if (status == TANDEM_OK && outputs == NULL)
+        status =
+            argument_error("%s: the array of outputs is NULL", call.info->name);
     if (status == TANDEM_OK && class->check != NULL)
         status = class->check(&call);
     if (status == TANDEM_OK)
@@ -241,4 +246,37 @@ enum tandem_status check_op(const struct tandem_op *op,
     if (status == TANDEM_OK && span != NULL)
         status = check_memory(&call, span, user);
     return status;
+}
+
+enum tandem_status infer_op(const struct tandem_op *op,
+                            const struct tandem_tensor_desc *const *inputs,
+                            uint32_t input_count,
+                            struct tandem_tensor_desc *outputs,
+                            uint32_t output_count)
+{
+    const struct tandem_tensor_desc *inferred[TANDEM_MAX_OPERANDS];
+    struct op_call call = {NULL,        op,           inputs, NULL,
+                           input_count, output_count, 0};
+    enum tandem_status status = operator_check(op, &call.info);
+    if (status != TANDEM_OK)
+        return status;
+    const struct op_class *class = op_class_get(call.info->op_class);
+    status = check_operands(&call, class);
+    if (status == TANDEM_OK && class->check != NULL)
+        status = class->check(&call);
+    for (uint32_t i = 0; i < output_count && status == TANDEM_OK; i++) {
+        char name[OPERAND_NAME_BYTES];
+        status = op_infer(&call, i, &outputs[i]);
+        if (status == TANDEM_OK)
+            status = check_shape(operand_name(&call, input_count + i, name),
+                                 outputs[i].dtype, outputs[i].rank,
+                                 outputs[i].shape);
+        if (status == TANDEM_OK)
+            shape_strides(outputs[i].rank, outputs[i].shape,
+                          outputs[i].strides);
+        inferred[i] = &outputs[i];
+    }
+    return status == TANDEM_OK ? check_op(op, inputs, input_count, inferred,
+                                          output_count, NULL, NULL)
+                               : status;
 }

@@ -36,6 +36,15 @@ enum tandem_status check_op(const struct tandem_op *op,
                             uint32_t output_count, address_range_fn span,
                             const void *user);
 
+/* Sets dtype, rank, shape and row-major strides of the outputs of a call, and
+ * checks the call with them.  The caller sets the dtype of an output of CAST
+ * and RANGE, for which the other arguments determine none. */
+enum tandem_status infer_op(const struct tandem_op *op,
+                            const struct tandem_tensor_desc *const *inputs,
+                            uint32_t input_count,
+                            struct tandem_tensor_desc *outputs,
+                            uint32_t output_count);
+
 struct operator_info;
 /* Checks that the operator exists and sets *out_info to its row of the operator
  * table.  Checks the number of attributes, but not their values. */

@@ -176,6 +176,9 @@ static uint32_t output_dtype(const struct op_call *call, uint32_t output,
     default:
         break;
     }
+    /* c has the dtype of a bias or a residual. */
+    if (call->info->id == TANDEM_OP_GEMM && call->input_count > 2)
+        return call->inputs[2]->dtype;
     for (uint32_t i = 0; i < call->input_count; i++) {
         char letter = letter_at(letters, i);
         if (call->inputs[i] != NULL && letter_is_common(letter))

@@ -44,10 +44,9 @@ prepare_arguments_check(uint32_t flags,
     return status;
 }
 
-/* Checks what tensors do not have.  `name` is that of the operator. */
-static enum tandem_status desc_check(const char *name, uint32_t operand,
-                                     const struct tandem_operand_desc *desc,
-                                     uint32_t input_count)
+enum tandem_status operand_desc_check(const char *name, uint32_t operand,
+                                      const struct tandem_operand_desc *desc,
+                                      uint32_t input_count)
 {
     uint32_t reserved = 0, alignment = desc->alignment_bytes;
     for (uint32_t i = 0; i < 4; i++)
@@ -243,7 +242,7 @@ enum tandem_status prepared_call_create(
         const struct tandem_operand_desc *desc =
             i < input_count ? inputs[i] : outputs[i - input_count];
         if (desc != NULL)
-            status = desc_check(info->name, i, desc, input_count);
+            status = operand_desc_check(info->name, i, desc, input_count);
         if (status != TANDEM_OK)
             return status;
     }

@@ -19,9 +19,9 @@ struct prepared_operand {
     /* Bytes that the operand reaches before and after the start of its element
      * (0, ..., 0).  Both are 0 if it is empty. */
     uint64_t bytes_before, bytes_after;
-    uint32_t alignment;     /* of that element, in bytes: a power of two */
+    uint32_t alignment;      /* of that element, in bytes: a power of two */
     bool alignment_is_known; /* the caller said it; else that of an element */
-    uint32_t same_as_input; /* as in struct tandem_operand_desc */
+    uint32_t same_as_input;  /* as in struct tandem_operand_desc */
     bool is_scalar;
 };
 
@@ -40,6 +40,12 @@ enum tandem_status
 prepare_arguments_check(uint32_t flags,
                         const struct tandem_prepared_info *out_info,
                         struct tandem_prepared *const *out_prepared);
+
+/* Checks what tensors do not have: reserved members, alignment, same_as_input.
+ * `name` is that of the operator. */
+enum tandem_status operand_desc_check(const char *name, uint32_t operand,
+                                      const struct tandem_operand_desc *desc,
+                                      uint32_t input_count);
 
 /* Checks the call, and sets *out_call to a copy that the caller frees with
  * free(), or to NULL. */

@@ -39,12 +39,26 @@ enum tandem_status call_check_handles(const struct call *call)
     return TANDEM_OK;
 }
 
-enum tandem_status call_init(struct call *call, struct tandem_context *context,
-                             uint32_t device, const struct tandem_op *op,
-                             struct tandem_tensor *const *inputs,
-                             uint32_t input_count,
-                             struct tandem_tensor *const *outputs,
-                             uint32_t output_count)
+enum tandem_status counts_check(const char *operator_name, bool has_inputs,
+                                uint32_t input_count, bool has_outputs,
+                                uint32_t output_count)
+{
+    if (input_count > TANDEM_MAX_OPERANDS || output_count > TANDEM_MAX_OPERANDS)
+        return argument_error(
+            "%s: %u inputs and %u outputs; expected at most %u of each",
+            operator_name, input_count, output_count, TANDEM_MAX_OPERANDS);
+    if ((!has_inputs && input_count > 0) || (!has_outputs && output_count > 0))
+        return argument_error("%s: %s: NULL", operator_name,
+                              has_outputs ? "inputs" : "outputs");
+    return TANDEM_OK;
+}
+
+enum tandem_status call_init_question(struct call *call,
+                                      struct tandem_context *context,
+                                      uint32_t device,
+                                      const struct tandem_op *op,
+                                      bool has_inputs, uint32_t input_count,
+                                      bool has_outputs, uint32_t output_count)
 {
     if (!context_is_valid(context))
         return context_check(context);
@@ -53,32 +67,42 @@ enum tandem_status call_init(struct call *call, struct tandem_context *context,
     call->row = operator_lookup(op->id);
     if (call->row == NULL)
         return argument_error("op: %u is not an operator id", op->id);
-    if (input_count > TANDEM_MAX_OPERANDS || output_count > TANDEM_MAX_OPERANDS)
-        return argument_error(
-            "%s: %u inputs and %u outputs; expected at most %u of each",
-            call->row->name, input_count, output_count, TANDEM_MAX_OPERANDS);
-    if ((inputs == NULL && input_count > 0) ||
-        (outputs == NULL && output_count > 0))
-        return argument_error("%s: %s: NULL", call->row->name,
-                              inputs == NULL ? "inputs" : "outputs");
     call->context = context;
     call->op = op;
-    call->inputs = inputs;
-    call->outputs = outputs;
+    call->inputs = call->outputs = NULL;
+    call->described = NULL;
     call->input_count = input_count;
     call->output_count = output_count;
     call->device = device;
     call->entry = NULL;
+    return counts_check(call->row->name, has_inputs, input_count, has_outputs,
+                        output_count);
+}
+
+enum tandem_status call_init(struct call *call, struct tandem_context *context,
+                             uint32_t device, const struct tandem_op *op,
+                             struct tandem_tensor *const *inputs,
+                             uint32_t input_count,
+                             struct tandem_tensor *const *outputs,
+                             uint32_t output_count)
+{
+    const enum tandem_status status =
+        call_init_question(call, context, device, op, inputs != NULL,
+                           input_count, outputs != NULL, output_count);
+
+    if (status != TANDEM_OK)
+        return status;
+    call->inputs = inputs;
+    call->outputs = outputs;
     return call_check_handles(call);
 }
 
 void call_descs_get(const struct call *call, struct call_descs *out)
 {
     for (uint32_t i = 0; i < call->input_count; i++)
-        out->inputs[i] =
-            call->inputs[i] != NULL ? &call->inputs[i]->desc : NULL;
+        out->inputs[i] = call_operand_desc(call, i);
     for (uint32_t i = 0; i < call->output_count; i++)
-        out->outputs[i] = &call->outputs[i]->desc;
+        out->outputs[i] = call_operand_desc(call, call->input_count + i);
 }
 
 /* Returns the address range of a storage; `buffer` points to the storage. */
@@ -118,9 +142,10 @@ enum tandem_status call_check_shapes(const struct call *call)
 
 enum tandem_status call_check(const struct call *call)
 {
-    const enum tandem_status status = descs_check(call, storage_address_range);
+    const enum tandem_status status = descs_check(
+        call, call->described == NULL ? storage_address_range : NULL);
 
-    if (status != TANDEM_OK)
+    if (status != TANDEM_OK || call->described != NULL)
         return status;
     for (uint32_t i = 0; i < call->output_count; i++) {
         if (call->outputs[i]->storage->read_only)
@@ -136,6 +161,8 @@ enum tandem_status call_check_memory(const struct call *call)
 {
     bool meet = false;
 
+    if (call->described != NULL)
+        return TANDEM_OK;
     for (uint32_t o = 0; o < call->output_count; o++) {
         const struct storage *output = call->outputs[o]->storage;
 

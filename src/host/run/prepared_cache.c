@@ -43,21 +43,34 @@ static void gemm_key_floats(const struct tandem_op *op, double out[GEMM_FLOATS])
 /* Returns 1 + the input that the output is and may be, or 0. */
 static uint32_t same_input(const struct call *call, uint32_t output)
 {
-    const struct tandem_tensor *out = call->outputs[output];
+    const struct tandem_tensor_desc *out =
+        call_operand_desc(call, call->input_count + output);
 
     for (uint32_t i = 0; i < call->input_count; i++) {
-        const struct tandem_tensor *input = call->inputs[i];
+        const struct tandem_tensor_desc *input = call_operand_desc(call, i);
         const struct op_call checked = {.info = call->row,
                                         .op = call->op,
                                         .input_count = call->input_count};
 
-        if (input == NULL || input->storage != out->storage)
+        if (input == NULL || input->buffer != out->buffer)
             continue;
-        if (out->elements != 0 && tensors_same(&input->desc, &out->desc) &&
+        if (tensor_has_elements(out) && tensors_same(input, out) &&
             op_input_in_place(&checked, i))
             return i + 1;
     }
     return 0;
+}
+
+/* Returns the layout of an operand.  The alignment of a scalar is 0. */
+static struct tensor_layout operand_layout(const struct call *call, uint32_t i)
+{
+    const struct tandem_tensor *tensor;
+
+    if (call->described != NULL)
+        return call->described[i].layout;
+    tensor = i < call->input_count ? call->inputs[i]
+                                   : call->outputs[i - call->input_count];
+    return tensor != NULL ? tensor->layout : (struct tensor_layout){0, 0};
 }
 
 /* What distinguishes a call from others, besides the shapes and attributes. */
@@ -75,15 +88,14 @@ static void call_key_fill(struct call_key *out, const struct call *call)
                              op->int_count | (uint64_t)op->float_count << 32);
 
     for (uint32_t i = 0; i < call->input_count; i++) {
-        struct tensor_layout layout = {0, 0};
+        const struct tensor_layout layout = operand_layout(call, i);
 
-        if (call->inputs[i] != NULL)
-            layout = call->inputs[i]->layout;
         out->alignments[i] = layout.alignment;
         hash = hash_add(hash, layout.hash);
     }
     for (uint32_t i = 0; i < call->output_count; i++) {
-        const struct tensor_layout layout = call->outputs[i]->layout;
+        const struct tensor_layout layout =
+            operand_layout(call, call->input_count + i);
 
         out->alignments[call->input_count + i] = layout.alignment;
         out->same_as_input[i] = same_input(call, i);
@@ -100,14 +112,6 @@ static void call_key_fill(struct call_key *out, const struct call *call)
     out->hash = hash;
 }
 
-/* The operand must not be a scalar. */
-static const struct tandem_tensor_desc *operand_desc(const struct call *call,
-                                                     uint32_t i)
-{
-    return i < call->input_count ? &call->inputs[i]->desc
-                                 : &call->outputs[i - call->input_count]->desc;
-}
-
 /* Describes operand i of the call, for the plugins. */
 static void operand_describe(struct tandem_operand_desc *out,
                              const struct call *call,
@@ -119,7 +123,7 @@ static void operand_describe(struct tandem_operand_desc *out,
         out->rank = SCALAR_RANK;
         return;
     }
-    desc = operand_desc(call, i);
+    desc = call_operand_desc(call, i);
     out->dtype = desc->dtype;
     out->rank = desc->rank;
     memcpy(out->shape, desc->shape, desc->rank * sizeof(*desc->shape));
@@ -138,7 +142,7 @@ static bool operand_matches(const struct tandem_operand_desc *from,
 
     if (from->rank == SCALAR_RANK || key->alignments[i] == 0)
         return from->rank == SCALAR_RANK && key->alignments[i] == 0;
-    desc = operand_desc(call, i);
+    desc = call_operand_desc(call, i);
     if (from->dtype != desc->dtype || from->rank != desc->rank ||
         from->alignment_bytes != key->alignments[i] ||
         (i >= call->input_count &&

@@ -70,19 +70,11 @@ static void tensor_free(struct tandem_tensor *tensor)
     handle_free(&tensor_pool, tensor);
 }
 
-/* The buffers of a storage are aligned to at least 64 bytes, but those in
- * wrapped memory only like this memory. */
-static struct tensor_layout layout_of(const struct storage *storage,
-                                      const struct tandem_tensor_desc *desc)
+struct tensor_layout tensor_layout_make(const struct tandem_tensor_desc *desc,
+                                        uint32_t alignment)
 {
-    const uint64_t address =
-        desc->byte_offset + (storage->wrapped ? storage->address : 0);
-    const uint32_t low = (uint32_t)(address % 64);
-    const uint32_t bytes = dtype_bytes(desc->dtype);
-    struct tensor_layout layout = {.alignment = low != 0 ? low & -low : 64};
+    struct tensor_layout layout = {.alignment = alignment};
 
-    if (layout.alignment < bytes) /* an empty tensor */
-        layout.alignment = bytes;
     layout.hash =
         hash_add(desc->dtype | (uint64_t)desc->rank << 32, layout.alignment);
     for (uint32_t i = 0; i < desc->rank; i++) {
@@ -90,6 +82,21 @@ static struct tensor_layout layout_of(const struct storage *storage,
         layout.hash = hash_add(layout.hash, (uint64_t)desc->strides[i]);
     }
     return layout;
+}
+
+/* The buffers of a storage are aligned to at least 64 bytes, but those in
+ * wrapped memory only like this memory. */
+static struct tensor_layout layout_of(const struct storage *storage,
+                                      const struct tandem_tensor_desc *desc)
+{
+    const uint64_t address =
+        desc->byte_offset + (storage->wrapped ? storage->address : 0);
+    const uint32_t low = (uint32_t)(address % MAX_TENSOR_ALIGNMENT);
+    const uint32_t alignment = low != 0 ? low & -low : MAX_TENSOR_ALIGNMENT;
+    const uint32_t bytes = dtype_bytes(desc->dtype);
+
+    /* The element of an empty tensor may have any address. */
+    return tensor_layout_make(desc, alignment > bytes ? alignment : bytes);
 }
 
 /* Creates a tensor, or a view if `kind` is "view", and takes over the caller's

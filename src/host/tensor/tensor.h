@@ -7,6 +7,8 @@
 #include "common/handle_pool.h"
 #include "host/tensor/storage.h"
 
+#define MAX_TENSOR_ALIGNMENT 64u
+
 /* What prepared operators need to know of a tensor, besides its desc. */
 struct tensor_layout {
     uint64_t hash; /* of dtype, shape, strides and alignment */
@@ -33,6 +35,10 @@ struct tandem_tensor {
 };
 
 extern struct handle_pool tensor_pool;
+
+/* `alignment` is that of the first element, a power of two. */
+struct tensor_layout tensor_layout_make(const struct tandem_tensor_desc *desc,
+                                        uint32_t alignment);
 
 /* Adds a word to a hash. */
 static inline uint64_t hash_add(uint64_t hash, uint64_t word)

@@ -132,6 +132,44 @@ TEST(examples_are_valid)
     }
 }
 
+/* The outputs of an example follow from its inputs, except the shape of
+ * RANGE. */
+TEST(outputs_of_examples_are_inferred)
+{
+    for (uint32_t id = 1; id < TANDEM_OP_ID_END; id++) {
+        const struct operator_info *row = operator_lookup(id);
+        const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
+        struct tandem_tensor_desc outputs[TANDEM_MAX_OPERANDS] = {{0}};
+        if (row == NULL || id == TANDEM_OP_GEMM)
+            continue;
+        struct op_example example = example_of(row);
+        const struct tandem_op op = {.struct_size = sizeof op,
+                                     .id = id,
+                                     .int_count = example.int_count,
+                                     .ints = example.ints,
+                                     .float_count = example.float_count,
+                                     .floats = example.floats};
+        for (uint32_t i = 0; i < example.input_count; i++)
+            inputs[i] = &example.inputs[i];
+        outputs[0].dtype = example.outputs[0].dtype;
+        enum tandem_status status = infer_op(&op, inputs, example.input_count,
+                                             outputs, example.output_count);
+        if (id == TANDEM_OP_RANGE) {
+            ck_assert_int_eq(status, TANDEM_INVALID_ARGUMENT);
+            continue;
+        }
+        ck_assert_msg(status == TANDEM_OK, "%s", last_error_get());
+        for (uint32_t i = 0; i < example.output_count; i++) {
+            ck_assert_uint_eq(outputs[i].dtype, example.outputs[i].dtype);
+            ck_assert_uint_eq(outputs[i].rank, example.outputs[i].rank);
+            for (uint32_t k = 0; k < outputs[i].rank; k++)
+                ck_assert_int_eq(outputs[i].shape[k],
+                                 example.outputs[i].shape[k]);
+            ck_assert(tensor_contiguous(&outputs[i]));
+        }
+    }
+}
+
 static void tensor_has_shape(const struct tandem_tensor_desc *tensor,
                              uint32_t rank, const int64_t *shape)
 {
