@@ -327,6 +327,81 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
                                       const int64_t *strides,
                                       struct tandem_tensor **out_view);
 
+/* Like tandem_tensor_view, with another dtype.  byte_offset is the position of
+ * element (0, ..., 0), in bytes from that of tensor, and must be aligned to the
+ * view's elements in the memory. */
+enum tandem_status
+tandem_tensor_reinterpret(struct tandem_tensor *tensor, uint32_t dtype,
+                          int64_t byte_offset, uint32_t rank,
+                          const int64_t *shape, const int64_t *strides,
+                          struct tandem_tensor **out_view);
+
+/* The next four functions wait while a call of another thread uses the memory.
+ * They are about the memory that a tensor shares with its views.
+ *
+ * Makes the content undefined, also if it was lost in an error: until the
+ * memory is written again, it cannot be read and is not copied between
+ * devices.  TANDEM_INVALID_ARGUMENT if the library must not write the memory. */
+enum tandem_status tandem_tensor_reset(struct tandem_tensor *tensor);
+/* Promises that the content never changes again, as that of weights.  Devices
+ * may then keep copies of it in another layout, which makes products faster.
+ * Later writes, by operators, by tandem_tensor_write or _host_written, and
+ * tandem_tensor_reset and _rebind, are TANDEM_INVALID_ARGUMENT.  The tensor
+ * must have content. */
+enum tandem_status tandem_tensor_set_constant(struct tandem_tensor *tensor);
+/* Lets the library call release(user) once when it no longer uses wrapped
+ * memory: after the tensor and its views are destroyed, or the context is, and
+ * no device work uses the memory.  Any thread that destroys them may be the
+ * caller; that of the last DLPack tensor of the memory, too.  release must not
+ * call the library.  It is not called if a device hangs that may still use the
+ * memory.  TANDEM_INVALID_ARGUMENT if the memory has a callback or a DLPack
+ * tensor already.  After an error, release is not called. */
+enum tandem_status tandem_tensor_set_release(struct tandem_tensor *tensor,
+                                             tandem_release_fn release,
+                                             void *user);
+/* [blocks: until no device uses the old memory] Lets a wrapped tensor have other
+ * memory with the same dtype, shape and strides, whose content is valid.
+ * memory is as in tandem_tensor_wrap.  Results that are not yet in the old
+ * memory are lost: call tandem_tensor_sync before.  The release callback of the
+ * old memory is called.  TANDEM_INVALID_ARGUMENT if the tensor has views, is
+ * one, or is constant. */
+enum tandem_status tandem_tensor_rebind(struct tandem_tensor *tensor,
+                                        void *memory);
+
+/* DLPack (https://dmlc.github.io/dlpack), by which frameworks share tensors in
+ * host memory.  The structs are those of dlpack.h, of version 1 and, in the
+ * functions _legacy, of versions before 1.
+ *
+ * tandem_tensor_from_dlpack wraps the memory of a DLPack tensor.  On success the
+ * tensor owns `managed` and calls its deleter once, as tandem_tensor_set_release
+ * calls release.  After an error the caller owns it.  Memory that is not the
+ * host's, and element types that the library lacks, are TANDEM_UNSUPPORTED. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+enum tandem_status
+tandem_tensor_from_dlpack(struct tandem_context *context,
+                          struct DLManagedTensorVersioned *managed,
+                          struct tandem_tensor **out_tensor);
+enum tandem_status
+tandem_tensor_from_dlpack_legacy(struct tandem_context *context,
+                                 struct DLManagedTensor *managed,
+                                 struct tandem_tensor **out_tensor);
+/* [blocks] Updates the host copy as tandem_tensor_sync does, and describes it,
+ * without a copy.  The caller or its consumer calls the deleter once, in any
+ * thread, also after the tensor or the context is destroyed; until then the
+ * memory stays valid, except wrapped memory without a release callback, which
+ * the program keeps valid.  The memory is that of the tensor: an operator that
+ * writes the tensor may change it, and whoever writes it must then call
+ * tandem_tensor_host_written.  A tensor that must not be written is marked read-only; in the
+ * legacy struct, which has no such mark, it is TANDEM_UNSUPPORTED. */
+enum tandem_status
+tandem_tensor_to_dlpack(struct tandem_tensor *tensor, uint64_t timeout_ns,
+                        struct DLManagedTensorVersioned **out_managed);
+enum tandem_status
+tandem_tensor_to_dlpack_legacy(struct tandem_tensor *tensor,
+                               uint64_t timeout_ns,
+                               struct DLManagedTensor **out_managed);
+
 /* [may block: while a call of another thread uses the memory] Destroys a
  * tensor. Memory that running work uses is freed later. */
 void tandem_tensor_destroy(struct tandem_tensor *tensor);
@@ -357,8 +432,8 @@ enum tandem_status tandem_tensor_sync(struct tandem_tensor *tensor,
 enum tandem_status tandem_tensor_host_data(struct tandem_tensor *tensor,
                                            uint64_t timeout_ns,
                                            const void **out_memory);
-/* Declares that the caller has written the wrapped memory. The tensor's copies
- * on devices become outdated. */
+/* Declares that the caller has written the wrapped memory, or that of a DLPack
+ * tensor of the tensor. The tensor's copies on devices become outdated. */
 enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor);
 /* [may block: to copy from a device to the host] Copies the tensor to a device
  * before an operator needs it there. Does nothing if it would have to wait for

@@ -148,10 +148,12 @@ enum tandem_status call_check(const struct call *call)
     if (status != TANDEM_OK || call->described != NULL)
         return status;
     for (uint32_t i = 0; i < call->output_count; i++) {
-        if (call->outputs[i]->storage->read_only)
-            return argument_error(
-                "%s: output %u: its memory was wrapped read-only",
-                call->row->name, i);
+        char what[64];
+
+        if (!storage_is_unwritable(call->outputs[i]->storage))
+            continue;
+        snprintf(what, sizeof(what), "%.32s: output %u", call->row->name, i);
+        return storage_check_writable(call->outputs[i]->storage, what);
     }
     return TANDEM_OK;
 }
@@ -166,7 +168,7 @@ enum tandem_status call_check_memory(const struct call *call)
     for (uint32_t o = 0; o < call->output_count; o++) {
         const struct storage *output = call->outputs[o]->storage;
 
-        meet |= output->read_only;
+        meet |= storage_is_unwritable(output);
         for (uint32_t i = 0; i < call->input_count; i++)
             meet |= call->inputs[i] != NULL &&
                     storages_meet(output, call->inputs[i]->storage);

@@ -91,8 +91,8 @@ enum tandem_status storage_require_content(struct storage *storage)
         return last_error_set(storage->poison,
                               "tensor: its content was lost with the device "
                               "that held it; write it again");
-    return argument_error(
-        "tensor: it was never written, so it has no content to read");
+    return argument_error("tensor: it was never written, or was reset, so it "
+                          "has no content to read");
 }
 
 /* Returns a device with a current copy of the storage, preferably an idle one.
@@ -249,7 +249,7 @@ static enum tandem_status upload(struct storage *storage, struct device *device)
     if (status != TANDEM_OK)
         return status;
     storage->current |= device->bit;
-    if (storage->read_only)
+    if (storage_is_unwritable(storage))
         (void)device->vtable->buffer_seal(buffer);
     return TANDEM_OK;
 }
@@ -262,7 +262,8 @@ enum tandem_status storage_to_device(struct storage *storage,
     if (storage_is_on_device(storage, device))
         return TANDEM_OK;
     /* An outdated copy of a read-only storage is sealed. */
-    if (storage->read_only && !storage_is_zero_copy(storage, device))
+    if (storage_is_unwritable(storage) &&
+        !storage_is_zero_copy(storage, device))
         storage_free_buffer(storage, device->id);
     if (!(storage->current & storage_location_bit(storage, device)) ||
         storage_is_zero_copy(storage, device))

@@ -80,7 +80,9 @@ static void storage_free(struct storage *storage)
         storage->writable_layouts = first->next;
         free(first);
     }
-    if (!storage->wrapped)
+    if (storage->block != NULL)
+        host_block_drop(storage->block);
+    else if (!storage->wrapped)
         free(storage->host);
     free(storage->staging);
     handle_free(&storage_pool, storage);
@@ -147,6 +149,16 @@ enum tandem_status storage_lock(struct storage *storage, bool alone,
 }
 
 /* ---- memory ---- */
+
+enum tandem_status storage_check_writable(const struct storage *storage,
+                                          const char *what)
+{
+    if (storage->read_only)
+        return argument_error("%s: its memory was wrapped read-only", what);
+    if (storage->is_constant)
+        return argument_error("%s: it is constant", what);
+    return TANDEM_OK;
+}
 
 static bool host_is_in_use(const struct storage *storage)
 {
@@ -280,7 +292,7 @@ enum tandem_status storage_allocate_host(struct storage *storage)
 bool storage_is_importable(const struct storage *storage)
 {
     return storage->host != NULL && storage->bytes >= IMPORT_BYTES &&
-           !storage->read_only && !storage->has_gaps &&
+           !storage_is_unwritable(storage) && !storage->has_gaps &&
            (uintptr_t)storage->host % PAGE_BYTES == 0 &&
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
@@ -385,6 +397,23 @@ static void migration_evaluate(struct storage *storage, uint32_t stale)
         storage->credit_halvings++;
 }
 
+/* The copies on devices are stale from now on. */
+static void copies_outdate(struct storage *storage)
+{
+    migration_evaluate(storage, UINT32_MAX);
+    for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++)
+        storage->migration_credit_ns[i] = 0;
+    storage->poison = TANDEM_OK;
+    storage->unread_by_host = false;
+    storage->unread_by_devices = false;
+}
+
+void storage_forget_content(struct storage *storage)
+{
+    copies_outdate(storage);
+    storage->current = 0;
+}
+
 void storage_note_host_write(struct storage *storage)
 {
     /* The device's work that wrote the host copy may have failed.  The plugin
@@ -393,13 +422,8 @@ void storage_note_host_write(struct storage *storage)
         storage_free_buffer(storage, storage->host_writer->id);
         storage->host_writer = NULL;
     }
-    migration_evaluate(storage, UINT32_MAX);
-    for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++)
-        storage->migration_credit_ns[i] = 0;
+    copies_outdate(storage);
     storage->current = HOST_BIT;
-    storage->poison = TANDEM_OK;
-    storage->unread_by_host = false;
-    storage->unread_by_devices = false;
 }
 
 void storage_note_host_read(struct storage *storage)

@@ -13,6 +13,7 @@
 #include "common/tensor_desc.h"
 #include "host/context/context.h"
 #include "host/device/stream.h"
+#include "host/tensor/host_block.h"
 
 /* Maximum number of times that a storage's migration credits are halved. */
 #define MAX_CREDIT_HALVINGS 20u
@@ -34,23 +35,27 @@ struct storage {
     _Atomic uint32_t references;
 
     /* These fields do not change, except at creation. */
-    bool wrapped; /* true if `host` is memory of the caller */
-    bool read_only;
+    bool wrapped;   /* true if `host` is memory of the caller */
+    bool read_only; /* the library must not write it */
     /* The wrapped memory has bytes between the elements that the library must
      * not change.  The library writes only the elements of writable_layouts. */
     bool has_gaps;
     uint64_t bytes;
     /* Start of the address range that overlap checks use: the host address of
      * wrapped memory, otherwise an address that no other storage uses. */
-    uint64_t address;
+    _Atomic uint64_t address;
+    atomic_bool is_constant; /* nobody changes the content any more */
 
     struct storage *next; /* next in context->pending_free */
     char *host;           /* host copy of the content; NULL before allocation */
-    char *staging;        /* temporary download target if has_gaps, or NULL */
+    /* The owner of `host`, if it has a release callback or other owners. */
+    struct host_block *block;
+    char *staging; /* temporary download target if has_gaps, or NULL */
     struct writable_layout *writable_layouts;
 
     /* Mask of locations (HOST_BIT and device bits) with a current copy.  0
-     * means that the storage was never written or that its content was lost. */
+     * means that the storage has no content: it was never written, was reset,
+     * or its content was lost. */
     _Atomic uint32_t current;
     /* Why the content was lost, or TANDEM_OK. */
     _Atomic enum tandem_status poison;
@@ -177,8 +182,19 @@ static inline uint32_t storage_location_bit(const struct storage *storage,
     return storage_is_zero_copy(storage, device) ? HOST_BIT : device->bit;
 }
 
+/* Returns true if an operator must not write the storage. */
+static inline bool storage_is_unwritable(const struct storage *storage)
+{
+    return storage->read_only || storage->is_constant;
+}
+
+/* Returns TANDEM_OK if the library may write the storage.  Otherwise sets the
+ * error message, in which `what` names the tensor. */
+enum tandem_status storage_check_writable(const struct storage *storage,
+                                          const char *what);
+
 /* Returns TANDEM_OK if the storage has content, TANDEM_INVALID_ARGUMENT if it
- * was never written, otherwise the error that destroyed the content.  The lock
+ * has none, otherwise the error that destroyed the content.  The lock
  * may be shared. */
 enum tandem_status storage_require_content(struct storage *storage);
 
@@ -217,6 +233,8 @@ void storage_drop_poisoned_buffer(struct storage *storage,
 
 /* Records that the host wrote the storage, so that device copies are stale. */
 void storage_note_host_write(struct storage *storage);
+/* Makes the content undefined. */
+void storage_forget_content(struct storage *storage);
 /* Records that the host read the storage.  The lock may be shared. */
 void storage_note_host_read(struct storage *storage);
 /* Records that a launch on the device, with this number, wrote the storage. */

@@ -99,6 +99,11 @@ static struct tensor_layout layout_of(const struct storage *storage,
     return tensor_layout_make(desc, alignment > bytes ? alignment : bytes);
 }
 
+void tensor_layout_update(struct tandem_tensor *tensor)
+{
+    tensor->layout = layout_of(tensor->storage, &tensor->desc);
+}
+
 /* Creates a tensor, or a view if `kind` is "view", and takes over the caller's
  * reference to `storage`.  If memory is exhausted or `storage` is NULL,
  * releases the reference and leaves *out NULL. */
@@ -264,23 +269,26 @@ enum tandem_status tandem_tensor_wrap(struct tandem_context *context,
     return status;
 }
 
-/* Sets a view's byte_offset.  Fails if the view exceeds the tensor's memory. */
+/* Sets a view's byte_offset; `offset` is from the first element of the tensor.
+ * Fails if the view exceeds the tensor's memory or is not aligned. */
 static enum tandem_status view_check(const struct tandem_tensor *tensor,
-                                     int64_t first_element,
+                                     int64_t offset,
                                      struct tandem_tensor_desc *desc)
 {
-    const uint32_t element = dtype_bytes(desc->dtype);
+    const uint64_t base =
+        tensor->storage->wrapped ? tensor->storage->address : 0;
     uint64_t first, end;
-    int64_t offset;
 
-    if (__builtin_mul_overflow(first_element, (int64_t)element, &offset) ||
-        __builtin_add_overflow(offset, (int64_t)tensor->desc.byte_offset,
+    if (__builtin_add_overflow(offset, (int64_t)tensor->desc.byte_offset,
                                &offset) ||
         offset < 0)
-        return argument_error("first_element: %" PRId64
-                              " is before the tensor's memory",
-                              first_element);
+        return argument_error("view: it begins before the tensor's memory");
     desc->byte_offset = (uint64_t)offset;
+    if (tensor_has_elements(desc) &&
+        (base + desc->byte_offset) % dtype_bytes(desc->dtype) != 0)
+        return argument_error("view: byte %" PRIu64 " of the tensor's memory "
+                              "is not aligned to an element of %s",
+                              desc->byte_offset, dtype_name(desc->dtype));
     if (!tensor_extent(desc, &first, &end) || end > tensor->storage->bytes)
         return argument_error(
             "view: its elements exceed the tensor's memory of %" PRIu64
@@ -289,11 +297,12 @@ static enum tandem_status view_check(const struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
-enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
-                                      int64_t first_element, uint32_t rank,
-                                      const int64_t *shape,
-                                      const int64_t *strides,
-                                      struct tandem_tensor **out_view)
+enum tandem_status tandem_tensor_reinterpret(struct tandem_tensor *tensor,
+                                             uint32_t dtype,
+                                             int64_t byte_offset, uint32_t rank,
+                                             const int64_t *shape,
+                                             const int64_t *strides,
+                                             struct tandem_tensor **out_view)
 {
     struct tandem_tensor_desc desc;
     uint64_t bytes;
@@ -304,17 +313,40 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
     *out_view = NULL;
     status = tensor_check(tensor, NULL, "tensor");
     if (status == TANDEM_OK)
-        status =
-            tensor_shape_check("view", tensor->desc.dtype, rank, shape, &bytes);
+        status = tensor_shape_check("view", dtype, rank, shape, &bytes);
     if (status != TANDEM_OK)
         return status;
-    desc_fill(&desc, tensor->desc.dtype, rank, shape, strides);
-    status = view_check(tensor, first_element, &desc);
+    desc_fill(&desc, dtype, rank, shape, strides);
+    status = view_check(tensor, byte_offset, &desc);
     if (status != TANDEM_OK)
         return status;
     tensor->storage->references++;
     return tensor_new(tensor->context, tensor->storage, &desc, "view",
                       out_view);
+}
+
+enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
+                                      int64_t first_element, uint32_t rank,
+                                      const int64_t *shape,
+                                      const int64_t *strides,
+                                      struct tandem_tensor **out_view)
+{
+    enum tandem_status status;
+    int64_t offset;
+
+    if (out_view == NULL)
+        return argument_error("out_view: NULL");
+    *out_view = NULL;
+    status = tensor_check(tensor, NULL, "tensor");
+    if (status != TANDEM_OK)
+        return status;
+    if (__builtin_mul_overflow(
+            first_element, (int64_t)dtype_bytes(tensor->desc.dtype), &offset))
+        return argument_error("first_element: %" PRId64
+                              " is outside the tensor's memory",
+                              first_element);
+    return tandem_tensor_reinterpret(tensor, tensor->desc.dtype, offset, rank,
+                                     shape, strides, out_view);
 }
 
 /* ---- destruction ---- */

@@ -55,6 +55,17 @@ static inline bool tensor_covers_storage(const struct tandem_tensor *tensor)
     return tensor->whole && (claims == NULL || claims->next == NULL);
 }
 
+/* Computes the layout again, after the storage got other memory. */
+void tensor_layout_update(struct tandem_tensor *tensor);
+
+/* Locks the tensor's storage and sets the default floating-point environment,
+ * which tensor_unlock restores.  Returns an error that is set if another thread
+ * keeps the lock until deadline_ns or destroyed the tensor. */
+enum tandem_status tensor_lock(struct tandem_tensor *tensor, bool alone,
+                               uint64_t deadline_ns,
+                               struct float_env *out_host);
+void tensor_unlock(struct tandem_tensor *tensor, struct float_env host);
+
 /* Returns TANDEM_OK if the tensor is live and belongs to this process and, if
  * `context` is not NULL, to that context.  Otherwise sets the error message, in
  * which `what` names the argument. */

@@ -87,12 +87,8 @@ static enum tandem_status tensor_write_content(struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
-/* Locks the tensor's storage and sets the default floating-point environment,
- * which tensor_unlock restores.  Returns an error that is set if another thread
- * keeps the lock until deadline_ns or destroyed the tensor. */
-static enum tandem_status tensor_lock(struct tandem_tensor *tensor, bool alone,
-                                      uint64_t deadline_ns,
-                                      struct float_env *out_host)
+enum tandem_status tensor_lock(struct tandem_tensor *tensor, bool alone,
+                               uint64_t deadline_ns, struct float_env *out_host)
 {
     struct storage *storage = tensor->storage;
     enum tandem_status status;
@@ -109,7 +105,7 @@ static enum tandem_status tensor_lock(struct tandem_tensor *tensor, bool alone,
     return status;
 }
 
-static void tensor_unlock(struct tandem_tensor *tensor, struct float_env host)
+void tensor_unlock(struct tandem_tensor *tensor, struct float_env host)
 {
     float_env_leave(host);
     storage_unlock(tensor->storage);
@@ -125,12 +121,12 @@ enum tandem_status tandem_tensor_write(struct tandem_tensor *tensor,
         status = bytes_check(tensor, memory, bytes);
     if (status != TANDEM_OK)
         return status;
-    if (tensor->storage->read_only)
-        return argument_error("tensor: its memory was wrapped read-only");
     status = tensor_lock(tensor, true, HANG_DEADLINE, &host);
     if (status != TANDEM_OK)
         return status;
-    status = tensor_write_content(tensor, memory);
+    status = storage_check_writable(tensor->storage, "tensor");
+    if (status == TANDEM_OK)
+        status = tensor_write_content(tensor, memory);
     tensor_unlock(tensor, host);
     return status;
 }
@@ -142,15 +138,18 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
 
     if (status != TANDEM_OK)
         return status;
-    if (!tensor->storage->wrapped)
-        return argument_error("tensor: its memory belongs to the library; "
-                              "expected a wrapped tensor");
     status = tensor_lock(tensor, true, HANG_DEADLINE, &host);
     if (status != TANDEM_OK)
         return status;
-    storage_note_host_write(tensor->storage);
+    if (!tensor->storage->wrapped && tensor->storage->block == NULL)
+        status = argument_error("tensor: its memory belongs to the library; "
+                                "expected a wrapped or exported tensor");
+    else if (tensor->storage->is_constant)
+        status = argument_error("tensor: it is constant");
+    else
+        storage_note_host_write(tensor->storage);
     tensor_unlock(tensor, host);
-    return TANDEM_OK;
+    return status;
 }
 
 /* ---- reading ---- */
