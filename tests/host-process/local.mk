@@ -10,6 +10,6 @@ test_programs += test-cpu-count
 check_LTLIBRARIES += tandem-fp-env-wrapper.la
 tandem_fp_env_wrapper_la_SOURCES = %D%/fp_env_wrapper_plugin.c
 tandem_fp_env_wrapper_la_LDFLAGS = $(TEST_MODULE_FLAGS)
-TESTS += %D%/check-fp-environment %D%/check-numpy
+TESTS += %D%/check-dlpack %D%/check-fp-environment %D%/check-numpy
 endif
 endif

@@ -162,6 +162,7 @@ TEST(test_read_only_memory_stays_as_it_is)
     BAD(unary_status(context, cpu, TANDEM_OP_NEG, x, x));
     expect_last_error("read-only");
     negated(x, simulated);
+    tandem_tensor_destroy(x);
 }
 
 /* A tensor without a deleter belongs to the program. */
