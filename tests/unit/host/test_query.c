@@ -214,12 +214,26 @@ TEST(test_in_place_is_part_of_the_question)
 {
     const struct tandem_operand_desc x = operand(TANDEM_F32, 64, 0);
     struct tandem_operand_desc same = x;
-    struct tandem_op_answer answer;
+    const struct tandem_operand_desc *inputs = &x, *outputs = &same;
+    int64_t axis = 0;
+    const struct tandem_op softmax = {.struct_size = sizeof softmax,
+                                      .id = TANDEM_OP_SOFTMAX,
+                                      .int_count = 1,
+                                      .ints = &axis};
+    struct tandem_op_answer answer = {.struct_size = sizeof answer};
 
     same.same_as_input = 1;
     OK(ask(cpu, TANDEM_OP_RELU, &x, &same, 0, &answer));
     same.same_as_input = 2;
     BAD(ask(cpu, TANDEM_OP_RELU, &x, &same, 0, &answer));
+    /* A softmax reads elements after it has written others. */
+    same.same_as_input = 1;
+    BAD(tandem_op_query(context, cpu, &softmax, &inputs, 1, &outputs, 1, 0,
+                        &answer));
+    expect_last_error("cannot be input 0");
+    same.same_as_input = 0;
+    OK(tandem_op_query(context, cpu, &softmax, &inputs, 1, &outputs, 1, 0,
+                       &answer));
     same.same_as_input = 1;
     same.shape[0] = 63;
     BAD(ask(cpu, TANDEM_OP_RELU, &x, &same, 0, &answer));
