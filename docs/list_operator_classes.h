@@ -247,8 +247,8 @@ static const char text_rotary_embedding[] =
     "shape of x.\n";
 
 static const char text_gemm[] =
-    "Programs use `tandem_matmul`, because `tandem_run` does not take `gemm`. "
-    "The inputs are a `[m][k]` and b `[k][n]`, and the output is c `[m][n]`, "
+    "`tandem_matmul` also copies inputs whose strides this operator does not "
+    "take. The inputs are a `[m][k]` and b `[k][n]`, and the output is c `[m][n]`, "
     "each with an optional batch axis before the others. a and b have one "
     "dtype, "
     "c and bias the same or another one: f32, f16 or bf16. `struct "

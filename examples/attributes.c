@@ -30,8 +30,7 @@ static struct tandem_tensor *matrix_wrap(void *memory, uint32_t dtype,
     const int64_t shape[2] = {ROWS, columns};
     struct tandem_tensor *tensor;
 
-    need(tandem_tensor_wrap(tandem, memory, dtype, 2, shape, NULL, 0,
-                            &tensor));
+    need(tandem_tensor_wrap(tandem, memory, dtype, 2, shape, NULL, 0, &tensor));
     return tensor;
 }
 
@@ -61,8 +60,8 @@ int main(void)
     out = matrix_wrap(y, TANDEM_F32, COLUMNS);
     found[0] = matrix_wrap(largest, TANDEM_F32, K);
     found[1] = matrix_wrap(positions, TANDEM_I64, K);
-    need(tandem_run(tandem, &softmax, &in, 1, &out, 1));
-    need(tandem_run(tandem, &topk, &in, 1, found, 2));
+    need(tandem_run(tandem, &softmax, &in, 1, &out, 1, NULL));
+    need(tandem_run(tandem, &topk, &in, 1, found, 2, NULL));
     need(tandem_tensor_sync(out, TANDEM_TIMEOUT_INFINITE));
     need(tandem_tensor_sync(found[0], TANDEM_TIMEOUT_INFINITE));
     need(tandem_tensor_sync(found[1], TANDEM_TIMEOUT_INFINITE));

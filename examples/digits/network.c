@@ -73,9 +73,8 @@ static struct tandem_tensor *tensor_new(struct network *net, uint32_t dtype,
     struct tandem_tensor *tensor = NULL;
 
     if (net->status == TANDEM_OK)
-        net->status = tandem_tensor_create(net->context, dtype,
-                                           (rows != 0) + (columns != 0), shape,
-                                           &tensor);
+        net->status = tandem_tensor_create(
+            net->context, dtype, (rows != 0) + (columns != 0), shape, &tensor);
     return tensor_keep(net, tensor);
 }
 
@@ -103,8 +102,8 @@ static void tensor_read(struct network *net, struct tandem_tensor *tensor,
                         void *memory, size_t bytes)
 {
     if (net->status == TANDEM_OK)
-        net->status = tandem_tensor_read(tensor, memory, bytes,
-                                         TANDEM_TIMEOUT_INFINITE);
+        net->status =
+            tandem_tensor_read(tensor, memory, bytes, TANDEM_TIMEOUT_INFINITE);
 }
 
 /* ---- operators ----------------------------------------------------------- */
@@ -117,7 +116,7 @@ static void network_run(struct network *net, const struct tandem_op *op,
 {
     if (net->status == TANDEM_OK)
         net->status = tandem_run(net->context, op, inputs, input_count, outputs,
-                                 output_count);
+                                 output_count, NULL);
 }
 
 /* y = op(a, b), with at most one attribute of each kind. */
@@ -148,12 +147,12 @@ static void matmul_run(struct network *net, struct tandem_tensor *a,
                        struct tandem_tensor *b, struct tandem_tensor *bias,
                        uint32_t activation, struct tandem_tensor *c)
 {
-    const struct tandem_matmul_options options = {
-        .struct_size = sizeof(options),
-        .alpha = 1.0,
-        .bias = bias,
-        .activation = activation,
-        .device = TANDEM_ANY_DEVICE};
+    const struct tandem_matmul_options options = {.struct_size =
+                                                      sizeof(options),
+                                                  .alpha = 1.0,
+                                                  .bias = bias,
+                                                  .activation = activation,
+                                                  .device = TANDEM_ANY_DEVICE};
 
     if (net->status == TANDEM_OK)
         net->status = tandem_matmul(net->context, &options, a, b, c);
@@ -174,8 +173,8 @@ static void adam_run(struct network *net, struct layer *layer, int part)
     const double floats[5] = {learning_rate(net), 0.9, 0.999, 1e-8,
                               part == 0 ? 0.1 : 0.0};
     struct tandem_tensor *inputs[4] = {layer->value[part],
-                                       layer->gradient[part],
-                                       layer->mean[part], layer->square[part]};
+                                       layer->gradient[part], layer->mean[part],
+                                       layer->square[part]};
     struct tandem_tensor *outputs[3] = {inputs[0], inputs[2], inputs[3]};
     const struct tandem_op op = {.struct_size = sizeof(op),
                                  .id = TANDEM_OP_ADAM,
@@ -234,8 +233,8 @@ static void batch_train(struct network *net, struct tandem_tensor *pick)
     binary_run(net, TANDEM_OP_CROSS_ENTROPY, NULL, NULL,
                net->train.value[LAYERS], net->batch_labels, net->loss);
     reduce_run(net, TANDEM_OP_MEAN, net->loss, net->batch_loss);
-    binary_run(net, TANDEM_OP_ADD, NULL, NULL, net->epoch_loss,
-               net->batch_loss, net->epoch_loss);
+    binary_run(net, TANDEM_OP_ADD, NULL, NULL, net->epoch_loss, net->batch_loss,
+               net->epoch_loss);
     network_backward(net);
     net->step++;
     for (int i = 0; i < LAYERS; i++)
@@ -312,8 +311,8 @@ static void layer_initialise(struct network *net, struct layer *layer,
     tensor_write(net, layer->value[1], values,
                  (size_t)outputs * sizeof(*values));
     for (int64_t i = 0; i < counts[0]; i++)
-        values[i] = (float)(sqrt(2.0 / (double)inputs) *
-                            random_normal(&net->random));
+        values[i] =
+            (float)(sqrt(2.0 / (double)inputs) * random_normal(&net->random));
     tensor_write(net, layer->value[0], values,
                  (size_t)counts[0] * sizeof(*values));
     free(values);
@@ -374,8 +373,8 @@ static void batch_make(struct network *net)
     net->batch_loss = tensor_new(net, TANDEM_F32, 0, 0);
     net->epoch_loss = tensor_new(net, TANDEM_F32, 0, 0);
     for (int i = 0; i < LAYERS; i++) {
-        net->transposed[i] = tensor_transpose(net, net->train.value[i],
-                                              net->batch, units[i]);
+        net->transposed[i] =
+            tensor_transpose(net, net->train.value[i], net->batch, units[i]);
         net->delta[i] = tensor_new(net, TANDEM_F32, net->batch, units[i + 1]);
     }
 }

@@ -457,22 +457,29 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
  * rank 0, but its depth must be at least 1.  Otherwise the call is
  * TANDEM_INVALID_ARGUMENT.  examples/attributes.c passes attributes. */
 
+struct tandem_run_options {
+    size_t struct_size;
+    /* The device, or TANDEM_ANY_DEVICE: the library chooses.  A device that does
+     * not support the operator, or failed verification with it
+     * (tandem_profile_set_op_blocked), is TANDEM_UNSUPPORTED, and no other
+     * device is used. */
+    uint32_t device;
+    uint32_t flags; /* 0 */
+};
+/* A pointer to options with a device, for C only.  It is valid in the block that
+ * contains it. */
+#define TANDEM_RUN_ON(number)                                                  \
+    (&(const struct tandem_run_options){                                       \
+        .struct_size = sizeof(struct tandem_run_options), .device = (number)})
+
+/* options may be NULL: any device. */
 enum tandem_status tandem_run(struct tandem_context *context,
                               const struct tandem_op *op,
                               struct tandem_tensor *const *inputs,
                               uint32_t input_count,
                               struct tandem_tensor *const *outputs,
-                              uint32_t output_count);
-
-/* Runs an operator on the given device. Returns TANDEM_UNSUPPORTED, and does
- * not use another device, if the device does not support the operator or if it
- * failed verification there (tandem_profile_set_op_blocked). */
-enum tandem_status tandem_run_on(struct tandem_context *context,
-                                 uint32_t device, const struct tandem_op *op,
-                                 struct tandem_tensor *const *inputs,
-                                 uint32_t input_count,
-                                 struct tandem_tensor *const *outputs,
-                                 uint32_t output_count);
+                              uint32_t output_count,
+                              const struct tandem_run_options *options);
 
 /* c = activation(alpha a b + beta c + bias). If beta is not 0, c is a residual
  * that is added before the activation. a and b have rank 2 or more; the axes
@@ -516,8 +523,8 @@ enum tandem_status tandem_matmul(struct tandem_context *context,
  * this starts in the background, and the function returns TANDEM_NOT_READY. The
  * tensors need the dtypes, shapes and strides of those with which the operator
  * will run; only inputs that have never been written are an error.
- * tandem_run_on and tandem_matmul with a device wait for the compilation;
- * tandem_run uses another device meanwhile. */
+ * With a device, tandem_run and tandem_matmul wait for the compilation; without
+ * one, they use another device meanwhile. */
 enum tandem_status tandem_prepare_on(struct tandem_context *context,
                                      uint32_t device,
                                      const struct tandem_op *op,
@@ -633,8 +640,8 @@ struct tandem_explanation {
     struct tandem_candidate candidates[TANDEM_MAX_DEVICES];
 };
 
-/* Explains the calling thread's last tandem_run, tandem_run_on or tandem_matmul
- * in this context. The caller sets out->struct_size. */
+/* Explains the calling thread's last tandem_run or tandem_matmul in this
+ * context. The caller sets out->struct_size. */
 enum tandem_status tandem_explain_last(struct tandem_context *context,
                                        struct tandem_explanation *out);
 /* Explain which device would be chosen, without running the operator.

@@ -74,7 +74,8 @@ void client_start(struct client *own)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
-    OK(tandem_run_on(own->context, own->device, &op, &own->tx, 1, &own->ty, 1));
+    OK(tandem_run(own->context, &op, &own->tx, 1, &own->ty, 1,
+                  TANDEM_RUN_ON(own->device)));
 }
 
 void client_read(struct client *own)
@@ -97,7 +98,8 @@ static void sum_check(struct client *own)
     for (int i = 0; i < CLIENT_ELEMENTS; i++)
         expected += own->x[i];
     OK(tandem_tensor_create(own->context, TANDEM_F32, 0, NULL, &sum));
-    OK(tandem_run_on(own->context, own->device, &op, &own->tx, 1, &sum, 1));
+    OK(tandem_run(own->context, &op, &own->tx, 1, &sum, 1,
+                  TANDEM_RUN_ON(own->device)));
     OK(tandem_tensor_read(sum, &result, sizeof result,
                           TANDEM_TIMEOUT_INFINITE));
     MUST(fabsf(result - expected) < 1);

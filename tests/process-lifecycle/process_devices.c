@@ -16,8 +16,9 @@
 static enum tandem_status op_run(uint32_t device, uint32_t id)
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
-    const enum tandem_status status = tandem_run_on(
-        client.context, device, &op, &client.tx, 1, &client.ty, 1);
+    const enum tandem_status status =
+        tandem_run(client.context, &op, &client.tx, 1, &client.ty, 1,
+                   TANDEM_RUN_ON(device));
 
     return status == TANDEM_OK
                ? tandem_tensor_sync(client.ty, TANDEM_TIMEOUT_INFINITE)

@@ -57,7 +57,7 @@ static void child_inherits(void)
     float read[sizeof client.x / sizeof *client.x];
     uint32_t number;
 
-    MUST(tandem_run(client.context, &op, &client.tx, 1, &client.ty, 1) ==
+    MUST(tandem_run(client.context, &op, &client.tx, 1, &client.ty, 1, NULL) ==
          TANDEM_DEVICE_LOST);
     MUST(strstr(tandem_last_error(), "fork") != NULL);
     MUST(tandem_tensor_sync(client.ty, TANDEM_TIMEOUT_INFINITE) ==
@@ -83,8 +83,8 @@ static void child_opens(void)
     child_inherits();
     client_open(&own);
     if (strcmp(device_name, "opencl") == 0) {
-        MUST(tandem_run_on(own.context, own.device, &op, &own.tx, 1, &own.ty,
-                           1) != TANDEM_OK);
+        MUST(tandem_run(own.context, &op, &own.tx, 1, &own.ty, 1,
+                        TANDEM_RUN_ON(own.device)) != TANDEM_OK);
         MUST(strstr(tandem_last_error(), "fork") != NULL);
         OK(tandem_device_find(own.context, "cpu", &own.device));
     }

@@ -471,8 +471,8 @@ static void step_values(void)
                                      .int_count = ops[i] == TANDEM_OP_SOFTMAX};
 
         output = matrix_wrap(y, ROWS, COLUMNS);
-        OK(tandem_run_on(client.context, client.device, &op, inputs,
-                         i < 3 ? 2 : 1, &output, 1));
+        OK(tandem_run(client.context, &op, inputs, i < 3 ? 2 : 1, &output, 1,
+                      TANDEM_RUN_ON(client.device)));
         hash_print(output, y, ROWS * COLUMNS, op.id);
     }
     tandem_tensor_destroy(inputs[0]);

@@ -214,8 +214,8 @@ static bool elementwise(struct worker *worker)
 
     if (!slot_is_small(a) || !slot_is_small(b))
         return slot_write(worker, y);
-    MUST(tandem_run_on(worker->context, device_draw(worker), &op, inputs,
-                       operators[kind].inputs, &y->tensor, 1));
+    MUST(tandem_run(worker->context, &op, inputs, operators[kind].inputs,
+                    &y->tensor, 1, TANDEM_RUN_ON(device_draw(worker))));
     for (int i = 0; i < ELEMENTS; i++)
         y->expected[i] = operators[kind].f(a->expected[i], b->expected[i]);
     return true;
@@ -234,8 +234,8 @@ static bool strided(struct worker *worker)
     if (x == y)
         return true;
     MUST(tandem_tensor_view(x->tensor, 0, 2, square, transposed, &view));
-    status = tandem_run_on(worker->context, device_draw(worker), &op, &view, 1,
-                           &y->tensor, 1);
+    status = tandem_run(worker->context, &op, &view, 1, &y->tensor, 1,
+                        TANDEM_RUN_ON(device_draw(worker)));
     tandem_tensor_destroy(view);
     MUST(status);
     for (int i = 0; i < ELEMENTS; i++)
@@ -263,8 +263,8 @@ static bool reduction(struct worker *worker)
     if (x == y || !slot_is_small(x))
         return true;
     MUST(tandem_tensor_view(y->tensor, 0, 2, shape, strides, &view));
-    status = tandem_run_on(worker->context, device_draw(worker), &op,
-                           &x->tensor, 1, &view, 1);
+    status = tandem_run(worker->context, &op, &x->tensor, 1, &view, 1,
+                        TANDEM_RUN_ON(device_draw(worker)));
     tandem_tensor_destroy(view);
     MUST(status);
     for (int i = 0; i < SIDE; i++) {

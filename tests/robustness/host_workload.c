@@ -78,9 +78,10 @@ static bool unary(struct host_workload *work, uint32_t device, uint32_t id,
     const struct tandem_op op = {.struct_size = sizeof op, .id = id};
 
     return device == TANDEM_ANY_DEVICE
-               ? HOST_TRY(tandem_run(work->context, &op, &from, 1, &to, 1))
-               : HOST_TRY(tandem_run_on(work->context, device, &op, &from, 1,
-                                        &to, 1));
+               ? HOST_TRY(
+                     tandem_run(work->context, &op, &from, 1, &to, 1, NULL))
+               : HOST_TRY(tandem_run(work->context, &op, &from, 1, &to, 1,
+                                     TANDEM_RUN_ON(device)));
 }
 
 /* ---- sections ---- */

@@ -19,7 +19,7 @@ static enum tandem_status negate(struct tandem_context *context,
 {
     const struct tandem_op op = {.struct_size = sizeof op, .id = TANDEM_OP_NEG};
 
-    return tandem_run_on(context, device, &op, &in, 1, &out, 1);
+    return tandem_run(context, &op, &in, 1, &out, 1, TANDEM_RUN_ON(device));
 }
 
 /* Tensors whose shape is valid and whose size no device can allocate. */
@@ -41,10 +41,11 @@ TEST(test_tensors_larger_than_any_device)
         const uint32_t device = device_named(context, devices[i]);
 
         BAD(negate(context, device, large, other)); /* Never written. */
-        FAILS(TANDEM_OUT_OF_MEMORY,
-              tandem_run_on(context, device, &copy, &one, 1, &large, 1));
+        FAILS(TANDEM_OUT_OF_MEMORY, tandem_run(context, &copy, &one, 1, &large,
+                                               1, TANDEM_RUN_ON(device)));
     }
-    FAILS(TANDEM_OUT_OF_MEMORY, tandem_run(context, &copy, &one, 1, &large, 1));
+    FAILS(TANDEM_OUT_OF_MEMORY,
+          tandem_run(context, &copy, &one, 1, &large, 1, NULL));
     BAD(tandem_tensor_write(large, ones, 4));
     BAD(tandem_tensor_read(large, got, sizeof got, 0));
     BAD(tandem_tensor_sync(large, TANDEM_TIMEOUT_INFINITE));
@@ -52,7 +53,7 @@ TEST(test_tensors_larger_than_any_device)
     for (int i = 0; i < 8; i++) {
         OK(tandem_tensor_create(context, TANDEM_F32, 1, &shape, &other));
         FAILS(TANDEM_OUT_OF_MEMORY,
-              tandem_run(context, &copy, &one, 1, &other, 1));
+              tandem_run(context, &copy, &one, 1, &other, 1, NULL));
     }
     out = vector_new(context, N);
     OK(tandem_binary(context, TANDEM_OP_ADD, small, small, out));

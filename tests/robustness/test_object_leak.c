@@ -74,7 +74,8 @@ static void operator_run(const struct round_tensors *tensors, uint32_t id,
         op.int_count = tandem_op_by_id(id)->int_count;
         op.ints = id == TANDEM_OP_SUM ? axes : axes + 1;
     }
-    OK(tandem_run_on(tensors->context, tensors->device, &op, &in, 1, &out, 1));
+    OK(tandem_run(tensors->context, &op, &in, 1, &out, 1,
+                  TANDEM_RUN_ON(tensors->device)));
 }
 
 #define ROUND_OPERATORS 8u

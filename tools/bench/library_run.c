@@ -23,9 +23,9 @@ static enum tandem_status library_run_once(struct library_run *t)
         return tandem_matmul(context, &options, t->in[0], t->in[1], t->out[0]);
     if (t->device == TANDEM_ANY_DEVICE)
         return tandem_run(context, &t->c.op, t->in, t->c.inputs, t->out,
-                          t->c.outputs);
-    return tandem_run_on(context, t->device, &t->c.op, t->in, t->c.inputs,
-                         t->out, t->c.outputs);
+                          t->c.outputs, NULL);
+    return tandem_run(context, &t->c.op, t->in, t->c.inputs, t->out,
+                      t->c.outputs, TANDEM_RUN_ON(t->device));
 }
 
 static bool run_from_host(void *argument)
@@ -136,8 +136,8 @@ enum tandem_status library_run_place(struct library_run *t, uint32_t device)
             status = tandem_tensor_create(context, desc->dtype, desc->rank,
                                           desc->shape, &t->in[i]);
         if (status == TANDEM_OK)
-            status = tandem_run_on(context, device, &copy, &t->host_in[i], 1,
-                                   &t->in[i], 1);
+            status = tandem_run(context, &copy, &t->host_in[i], 1, &t->in[i], 1,
+                                TANDEM_RUN_ON(device));
     }
     return status == TANDEM_OK
                ? tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE)

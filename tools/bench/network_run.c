@@ -238,8 +238,8 @@ static enum tandem_status run_call(struct network_run *run, uint32_t index)
     if (call->op == TANDEM_OP_GEMM)
         return tandem_matmul(run->context, &options, inputs[0], inputs[1],
                              run->outputs[index]);
-    return tandem_run_on(run->context, run->device, &op, inputs,
-                         call->input_count, &run->outputs[index], 1);
+    return tandem_run(run->context, &op, inputs, call->input_count,
+                      &run->outputs[index], 1, TANDEM_RUN_ON(run->device));
 }
 
 static bool run_once(void *network_run)

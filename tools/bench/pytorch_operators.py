@@ -35,6 +35,13 @@ class Op(ctypes.Structure):
                 ("floats", ctypes.c_void_p), ("gemm", ctypes.c_void_p)]
 
 
+class RunOptions(ctypes.Structure):
+    """struct tandem_run_options"""
+
+    _fields_ = [("struct_size", ctypes.c_size_t), ("device", ctypes.c_uint32),
+                ("flags", ctypes.c_uint32)]
+
+
 class Tandem:
     """A context of libtandem with the CPU plugin."""
 
@@ -74,10 +81,12 @@ class Tandem:
             *[self.wrap(array).value for array in arrays])
             for arrays in (inputs, outputs)]
 
+        options = RunOptions(ctypes.sizeof(RunOptions), self.device, 0)
+
         def run(_keep=(int_array, float_array)):
-            self.check(self.functions.tandem_run_on(
-                self.context, self.device, ctypes.byref(op), handles[0], len(inputs),
-                handles[1], len(outputs)))
+            self.check(self.functions.tandem_run(
+                self.context, ctypes.byref(op), handles[0], len(inputs),
+                handles[1], len(outputs), ctypes.byref(options)))
             self.check(self.functions.tandem_context_synchronize(self.context, FOREVER))
 
         return run

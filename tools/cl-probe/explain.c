@@ -55,7 +55,8 @@ static enum tandem_status place_on(struct question *q, uint32_t device,
                            TANDEM_TENSOR_READ_ONLY, &one);
 
     if (status == TANDEM_OK)
-        status = tandem_run_on(q->context, device, &copy, &one, 1, &tensor, 1);
+        status = tandem_run(q->context, &copy, &one, 1, &tensor, 1,
+                            TANDEM_RUN_ON(device));
     if (status == TANDEM_OK)
         status =
             tandem_context_synchronize(q->context, TANDEM_TIMEOUT_INFINITE);

@@ -261,9 +261,9 @@ enum tandem_status execution_run(const struct execution *execution,
     if (call.op.id == TANDEM_OP_GEMM)
         return tandem_matmul(execution->context, &call.matmul, call.inputs[0],
                              call.inputs[1], call.outputs[0]);
-    return tandem_run_on(execution->context, arguments.device, &call.op,
-                         call.inputs, call.input_count, call.outputs,
-                         call.output_count);
+    return tandem_run(execution->context, &call.op, call.inputs,
+                      call.input_count, call.outputs, call.output_count,
+                      TANDEM_RUN_ON(arguments.device));
 }
 
 enum tandem_status execution_prepare(const struct execution *execution,

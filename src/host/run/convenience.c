@@ -29,7 +29,7 @@ enum tandem_status tandem_unary(struct tandem_context *context, uint32_t op,
     const enum tandem_status status =
         operand_counts_check(op, 1, "tandem_unary");
 
-    return status == TANDEM_OK ? tandem_run(context, &call, &x, 1, &y, 1)
+    return status == TANDEM_OK ? tandem_run(context, &call, &x, 1, &y, 1, NULL)
                                : status;
 }
 
@@ -46,8 +46,9 @@ enum tandem_status tandem_binary(struct tandem_context *context, uint32_t op,
     if (status == TANDEM_OK && (a == NULL || b == NULL))
         status = argument_error("%s: %s: NULL", operator_name(op),
                                 a == NULL ? "a" : "b");
-    return status == TANDEM_OK ? tandem_run(context, &call, inputs, 2, &y, 1)
-                               : status;
+    return status == TANDEM_OK
+               ? tandem_run(context, &call, inputs, 2, &y, 1, NULL)
+               : status;
 }
 
 enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
@@ -68,5 +69,5 @@ enum tandem_status tandem_reduce(struct tandem_context *context, uint32_t op,
     if (status != TANDEM_OK)
         return status;
     attributes[1] = y->desc.rank == x->desc.rank;
-    return tandem_run(context, &call, &x, 1, &y, 1);
+    return tandem_run(context, &call, &x, 1, &y, 1, NULL);
 }

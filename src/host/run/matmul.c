@@ -150,8 +150,8 @@ static enum tandem_status input_copy(struct matmul *matmul, uint32_t index)
     status = tandem_tensor_create(from->context, from->desc.dtype,
                                   from->desc.rank, from->desc.shape, copy);
     if (status == TANDEM_OK && !matmul->is_question)
-        status = tandem_run_on(from->context, matmul->call.device, &op, &from,
-                               1, copy, 1);
+        status = tandem_run(from->context, &op, &from, 1, copy, 1,
+                            TANDEM_RUN_ON(matmul->call.device));
     if (status != TANDEM_OK)
         return status;
     if (matmul->is_question)

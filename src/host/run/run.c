@@ -5,6 +5,7 @@
 
 #include "host/run/run.h"
 #include "common/last_error.h"
+#include "common/struct_size.h"
 #include "host/run/launch.h"
 #include "host/run/placement.h"
 #include "host/run/prepared_cache.h"
@@ -303,25 +304,36 @@ enum tandem_status call_run(struct call *call)
     return status;
 }
 
-enum tandem_status tandem_run_on(struct tandem_context *context,
-                                 uint32_t device, const struct tandem_op *op,
-                                 struct tandem_tensor *const *inputs,
-                                 uint32_t input_count,
-                                 struct tandem_tensor *const *outputs,
-                                 uint32_t output_count)
+/* Reads the options, which may be NULL or of an older version of the struct. */
+static enum tandem_status options_read(const struct tandem_run_options *from,
+                                       uint32_t *out_device)
 {
-    struct call call;
-    const enum tandem_status status = call_init(
-        &call, context, device, op, inputs, input_count, outputs, output_count);
+    enum tandem_status status;
 
-    return status == TANDEM_OK ? call_run(&call) : status;
+    *out_device = TANDEM_ANY_DEVICE;
+    if (from == NULL)
+        return TANDEM_OK;
+    status = input_struct_check("run: options", "tandem_run_options", from,
+                                sizeof(*from), sizeof(*from));
+    if (status == TANDEM_OK)
+        status = check_flags("run", from->flags, 0);
+    if (status == TANDEM_OK)
+        *out_device = from->device;
+    return status;
 }
 
 enum tandem_status
 tandem_run(struct tandem_context *context, const struct tandem_op *op,
            struct tandem_tensor *const *inputs, uint32_t input_count,
-           struct tandem_tensor *const *outputs, uint32_t output_count)
+           struct tandem_tensor *const *outputs, uint32_t output_count,
+           const struct tandem_run_options *options)
 {
-    return tandem_run_on(context, TANDEM_ANY_DEVICE, op, inputs, input_count,
-                         outputs, output_count);
+    struct call call;
+    uint32_t device;
+    enum tandem_status status = options_read(options, &device);
+
+    if (status == TANDEM_OK)
+        status = call_init(&call, context, device, op, inputs, input_count,
+                           outputs, output_count);
+    return status == TANDEM_OK ? call_run(&call) : status;
 }

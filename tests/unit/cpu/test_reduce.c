@@ -92,7 +92,7 @@ LOOP_TEST(test_long_reductions, CASES_IN(lengths))
                                      .int_count = 2,
                                      .ints = all};
 
-        OK(tandem_run_on(context, cpu, &op, &x, 1, &y, 1));
+        OK(tandem_run(context, &op, &x, 1, &y, 1, TANDEM_RUN_ON(cpu)));
         OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
         near((double)result, wanted(ids[i], length), "reduction", ids[i]);
     }
@@ -107,7 +107,7 @@ LOOP_TEST(test_long_dot, CASES_IN(lengths))
 
     x[0] = x[1] = vector_wrap(context, numbers, length);
     OK(tandem_tensor_wrap(context, &result, TANDEM_F32, 0, NULL, NULL, 0, &y));
-    OK(tandem_run_on(context, cpu, &op, x, 2, &y, 1));
+    OK(tandem_run(context, &op, x, 2, &y, 1, TANDEM_RUN_ON(cpu)));
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
     near((double)result, sum_of(length, 2), "dot", TANDEM_OP_DOT);
 }
@@ -126,7 +126,7 @@ LOOP_TEST(test_long_search, CASES_IN(lengths))
 
     numbers[length - 1] = 3;
     OK(tandem_tensor_wrap(context, &result, TANDEM_I64, 0, NULL, NULL, 0, &y));
-    OK(tandem_run_on(context, cpu, &op, &x, 1, &y, 1));
+    OK(tandem_run(context, &op, &x, 1, &y, 1, TANDEM_RUN_ON(cpu)));
     OK(tandem_tensor_sync(y, TANDEM_TIMEOUT_INFINITE));
     ck_assert_int_eq(result, length - 1);
 }

@@ -96,8 +96,8 @@ static void case_run(const struct empty_case *one, uint32_t device, bool null)
         if (i < inputs)
             OK(tandem_tensor_prefetch(tensors[i], device));
     }
-    OK(tandem_run_on(context, device, &op, tensors, inputs, tensors + inputs,
-                     info->output_count));
+    OK(tandem_run(context, &op, tensors, inputs, tensors + inputs,
+                  info->output_count, TANDEM_RUN_ON(device)));
     for (uint32_t i = 0; i < info->output_count; i++)
         OK(tandem_tensor_sync(tensors[inputs + i], TANDEM_TIMEOUT_INFINITE));
     ck_assert_float_eq(result[0], written);

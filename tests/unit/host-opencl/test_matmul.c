@@ -239,7 +239,7 @@ static const struct gemm_case strided[] = {
     {{LAYOUT2(5, 1, 0, 3), LAYOUT2(1, 6, 6, 2), NO_BIAS, C56}, 0},
 };
 
-LOOP_TEST(test_inputs_have_any_strides, DEVICES * CASES_IN(strided))
+LOOP_TEST(test_inputs_have_any_strides, DEVICES *CASES_IN(strided))
 {
     gemm_check(&strided[_i / DEVICES], names[_i % DEVICES]);
 }
@@ -280,7 +280,7 @@ static const struct gemm_case meaningless_strides[] = {
 };
 
 LOOP_TEST(test_strides_of_single_elements_are_ignored,
-          DEVICES * CASES_IN(meaningless_strides))
+          DEVICES *CASES_IN(meaningless_strides))
 {
     gemm_check(&meaningless_strides[_i / DEVICES], names[_i % DEVICES]);
 }
@@ -352,8 +352,8 @@ LOOP_TEST(test_empty_tensors_have_any_strides, DEVICES)
     OK(tandem_tensor_wrap(context, memory[A], TANDEM_F32, 3, shape, strides, 0,
                           &tensor));
     OK(tandem_tensor_view(tensor, 0, 3, shape, strides, &view));
-    OK(tandem_run_on(context, device_named(context, names[_i]), &copy, &tensor,
-                     1, &view, 1));
+    OK(tandem_run(context, &copy, &tensor, 1, &view, 1,
+                  TANDEM_RUN_ON(device_named(context, names[_i]))));
     OK(tandem_tensor_sync(view, TANDEM_TIMEOUT_INFINITE));
 }
 

@@ -405,7 +405,7 @@ enum tandem_status unary_status(struct tandem_context *context, uint32_t device,
 {
     const struct tandem_op call = {.struct_size = sizeof call, .id = op};
 
-    return tandem_run_on(context, device, &call, &x, 1, &y, 1);
+    return tandem_run(context, &call, &x, 1, &y, 1, TANDEM_RUN_ON(device));
 }
 
 void unary_on(struct tandem_context *context, uint32_t device, uint32_t op,

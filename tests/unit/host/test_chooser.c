@@ -116,8 +116,8 @@ static struct tandem_explanation explain(const struct op_case *call)
 
 static void run_on(uint32_t device, const struct op_case *call)
 {
-    OK(tandem_run_on(context, device, &call->op, call->inputs,
-                     call->input_count, call->outputs, call->output_count));
+    OK(tandem_run(context, &call->op, call->inputs, call->input_count,
+                  call->outputs, call->output_count, TANDEM_RUN_ON(device)));
 }
 
 static void run(const struct op_case *call)
@@ -594,8 +594,8 @@ TEST(test_unsupported_operators_run_elsewhere)
     ck_assert_uint_eq(candidate_of(&e, simulated)->status, TANDEM_UNSUPPORTED);
     ck_assert_uint_eq(e.chosen, 0);
     FAILS(TANDEM_UNSUPPORTED,
-          tandem_run_on(context, simulated, &unsupported.op, unsupported.inputs,
-                        1, unsupported.outputs, 1));
+          tandem_run(context, &unsupported.op, unsupported.inputs, 1,
+                     unsupported.outputs, 1, TANDEM_RUN_ON(simulated)));
 }
 
 /* Without profiles, small operators run on the CPU. */

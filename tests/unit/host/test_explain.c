@@ -313,7 +313,7 @@ TEST(test_scalars_stand_for_inputs)
                                  .floats = &two};
     struct tandem_tensor *inputs[2] = {NULL, tx};
 
-    OK(tandem_run_on(context, simulated, &op, inputs, 2, &ty, 1));
+    OK(tandem_run(context, &op, inputs, 2, &ty, 1, TANDEM_RUN_ON(simulated)));
     OK(tensor_wait(ty));
     ck_assert_float_eq_tol(y[2], 8, 1e-4f);
 }

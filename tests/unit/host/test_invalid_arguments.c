@@ -194,10 +194,10 @@ TEST(test_struct_sizes)
     expect_last_error("out.struct_size");
     ck_assert_uint_eq(info.kind, 77);
     ck_assert_uint_eq(e.op, 77);
-    BAD(tandem_run(context, &none, &tx, 1, &ty, 1));
+    BAD(tandem_run(context, &none, &tx, 1, &ty, 1, NULL));
     expect_last_error("op.struct_size");
     expect_last_error("sizeof(struct tandem_op)");
-    BAD(tandem_run_on(context, simulated, &none, &tx, 1, &ty, 1));
+    BAD(tandem_run(context, &none, &tx, 1, &ty, 1, TANDEM_RUN_ON(simulated)));
 }
 
 TEST(test_tensors)
@@ -287,34 +287,42 @@ TEST(test_operands)
     struct tandem_op op = operator(TANDEM_OP_ADD);
     struct tandem_tensor *in[2] = {tx, tx}, *out[1] = {ty};
     struct tandem_tensor *many[9] = {tx, tx, tx, tx, tx, tx, tx, tx, tx};
+    struct tandem_run_options options = {.device = simulated};
 
-    BAD(tandem_run(NULL, &op, in, 2, out, 1));
-    BAD(tandem_run(context, NULL, in, 2, out, 1));
-    BAD(tandem_run(context, &op, NULL, 2, out, 1));
-    BAD(tandem_run(context, &op, in, 2, NULL, 1));
-    BAD(tandem_run(context, &op, in, 1, out, 1));
+    BAD(tandem_run(NULL, &op, in, 2, out, 1, NULL));
+    BAD(tandem_run(context, NULL, in, 2, out, 1, NULL));
+    BAD(tandem_run(context, &op, NULL, 2, out, 1, NULL));
+    BAD(tandem_run(context, &op, in, 2, NULL, 1, NULL));
+    BAD(tandem_run(context, &op, in, 1, out, 1, NULL));
     expect_last_error("add");
-    BAD(tandem_run(context, &op, in, 2, out, 0));
-    BAD(tandem_run(context, &op, many, 9, out, 1));
-    BAD(tandem_run(context, &op, many, UINT32_MAX, out, UINT32_MAX));
+    BAD(tandem_run(context, &op, in, 2, out, 0, NULL));
+    BAD(tandem_run(context, &op, many, 9, out, 1, NULL));
+    BAD(tandem_run(context, &op, many, UINT32_MAX, out, UINT32_MAX, NULL));
     out[0] = NULL;
-    BAD(tandem_run(context, &op, in, 2, out, 1));
+    BAD(tandem_run(context, &op, in, 2, out, 1, NULL));
     out[0] = freed;
-    BAD(tandem_run(context, &op, in, 2, out, 1));
+    BAD(tandem_run(context, &op, in, 2, out, 1, NULL));
     out[0] = other_context_tensor;
-    BAD(tandem_run(context, &op, in, 2, out, 1));
+    BAD(tandem_run(context, &op, in, 2, out, 1, NULL));
     out[0] = ty;
     in[1] = freed;
-    BAD(tandem_run(context, &op, in, 2, out, 1));
+    BAD(tandem_run(context, &op, in, 2, out, 1, NULL));
     expect_last_error("input 1");
     in[1] = other_context_tensor;
-    BAD(tandem_run(context, &op, in, 2, out, 1));
+    BAD(tandem_run(context, &op, in, 2, out, 1, NULL));
     in[1] = NULL; /* A NULL input without a scalar value. */
-    BAD(tandem_run(context, &op, in, 2, out, 1));
+    BAD(tandem_run(context, &op, in, 2, out, 1, NULL));
     in[0] = NULL;
-    BAD(tandem_run(context, &op, in, 2, out, 1));
-    BAD(tandem_run_on(context, 15, &op, in, 2, out, 1));
-    BAD(tandem_run_on(NULL, 0, &op, in, 2, out, 1));
+    BAD(tandem_run(context, &op, in, 2, out, 1, NULL));
+    BAD(tandem_run(context, &op, in, 2, out, 1, TANDEM_RUN_ON(15)));
+    in[0] = in[1] = tx;
+    options.struct_size = 4;
+    BAD(tandem_run(context, &op, in, 2, out, 1, &options));
+    options.struct_size = sizeof options;
+    options.flags = 1;
+    FAILS(TANDEM_UNSUPPORTED,
+          tandem_run(context, &op, in, 2, out, 1, &options));
+    BAD(tandem_run(NULL, &op, in, 2, out, 1, TANDEM_RUN_ON(0)));
 }
 
 /* argument_check.c, which test-argument-check tests, checks shapes, dtypes,
@@ -328,15 +336,15 @@ TEST(test_operators)
 
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         op = operator(none[i]);
-        BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+        BAD(tandem_run(context, &op, &tx, 1, &ty, 1, NULL));
     }
     op = operator(TANDEM_OP_GEMM);
-    BAD(tandem_run(context, &op, NULL, 0, NULL, 0));
+    BAD(tandem_run(context, &op, NULL, 0, NULL, 0, NULL));
     op = operator(TANDEM_OP_SOFTMAX); /* Without an axis. */
-    BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+    BAD(tandem_run(context, &op, &tx, 1, &ty, 1, NULL));
     expect_last_error("softmax");
     op.int_count = 1; /* NULL */
-    BAD(tandem_run(context, &op, &tx, 1, &ty, 1));
+    BAD(tandem_run(context, &op, &tx, 1, &ty, 1, NULL));
     OK(tandem_tensor_view(ty, 0, 1, five, NULL, &small));
     BAD(tandem_unary(context, TANDEM_OP_NEG, tx, small));
     expect_last_error("neg");

@@ -48,10 +48,10 @@ static void round_run(struct tandem_context *context, uint32_t device,
     unary_on(context, device, TANDEM_OP_NEG, tx, own);
     unary_on(context, device, TANDEM_OP_EXP, own, own);
     unary_on(context, device, TANDEM_OP_RELU, own, ty);
-    OK(tandem_run_on(context, device, &add, (struct tandem_tensor *[]){own, ty},
-                     2, &ty, 1));
+    OK(tandem_run(context, &add, (struct tandem_tensor *[]){own, ty}, 2, &ty, 1,
+                  TANDEM_RUN_ON(device)));
     OK(tandem_tensor_create(context, TANDEM_F32, 0, NULL, &scalar));
-    OK(tandem_run_on(context, device, &sum, &ty, 1, &scalar, 1));
+    OK(tandem_run(context, &sum, &ty, 1, &scalar, 1, TANDEM_RUN_ON(device)));
     OK(tandem_matmul(context, &options, a, a, c));
     unary_on(context, device, TANDEM_OP_ABS, c, c);
     unary_on(context, device, TANDEM_OP_ABS, ty, ty);

@@ -141,7 +141,7 @@ TEST(test_explanation_reports_the_blocklist)
     context = context_new(NULL);
     x = vector_wrap(context, data, ELEMENTS);
     OK(tandem_explain_op(context, &exp, &x, 1, &x, 1, &why[0]));
-    OK(tandem_run(context, &exp, &x, 1, &x, 1));
+    OK(tandem_run(context, &exp, &x, 1, &x, 1, NULL));
     why[1] = last_explanation(context);
     for (int i = 0; i < 2; i++) {
         const uint32_t simulated = device_named(context, "simulated");

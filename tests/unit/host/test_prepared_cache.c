@@ -195,7 +195,7 @@ static enum tandem_status axis_run(uint32_t id, int64_t axis, int64_t flag,
                                  .int_count = id == TANDEM_OP_SUM ? 2 : 1,
                                  .ints = ints};
 
-    return tandem_run_on(context, simulated, &op, &x, 1, &y, 1);
+    return tandem_run(context, &op, &x, 1, &y, 1, TANDEM_RUN_ON(simulated));
 }
 
 TEST(test_another_axis_on_the_same_tensors)
@@ -235,7 +235,8 @@ static enum tandem_status adam_run(int64_t step, struct tandem_tensor **tensors)
                                  .float_count = 5,
                                  .floats = floats};
 
-    return tandem_run_on(context, simulated, &op, tensors, 4, outputs, 3);
+    return tandem_run(context, &op, tensors, 4, outputs, 3,
+                      TANDEM_RUN_ON(simulated));
 }
 
 TEST(test_steps_count_from_one)
@@ -300,7 +301,7 @@ static void scalar_add(struct tandem_tensor *x, struct tandem_tensor *y,
 
     count_up(data, N);
     OK(tandem_tensor_write(x, data, sizeof data));
-    OK(tandem_run_on(context, simulated, &op, inputs, 2, &y, 1));
+    OK(tandem_run(context, &op, inputs, 2, &y, 1, TANDEM_RUN_ON(simulated)));
     OK(tandem_tensor_read(y, data, sizeof data, TANDEM_TIMEOUT_INFINITE));
     for (int i = 0; i < N; i++)
         ck_assert_float_eq(data[i], (float)(i + 1) + (float)value);

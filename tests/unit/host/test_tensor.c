@@ -388,10 +388,10 @@ TEST(test_axes_of_the_smallest_softmax)
     OK(tandem_tensor_view(scalar, 0, 1, one, NULL, &line));
     for (int64_t axis = -1; axis <= 1; axis++) {
         op.ints = &axis;
-        BAD(tandem_run(context, &op, &scalar, 1, &result, 1));
+        BAD(tandem_run(context, &op, &scalar, 1, &result, 1, NULL));
     }
     op.ints = &(int64_t){0};
-    OK(tandem_run(context, &op, &line, 1, &result, 1));
+    OK(tandem_run(context, &op, &line, 1, &result, 1, NULL));
     OK(tensor_wait(result));
     ck_assert_float_eq(out, 1);
 }
@@ -410,7 +410,7 @@ TEST(test_one_hot_needs_a_depth)
                           &in[0]));
     OK(tandem_tensor_view(tx, 0, 1, two, NULL, &in[1]));
     OK(tandem_tensor_create(context, TANDEM_F32, 1, none, &empty));
-    BAD(tandem_run(context, &op, in, 2, &empty, 1));
+    BAD(tandem_run(context, &op, in, 2, &empty, 1, NULL));
     expect_last_error("depth is 0; expected 1 or more");
 }
 

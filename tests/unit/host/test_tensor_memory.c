@@ -316,7 +316,7 @@ TEST(test_views_of_other_dtypes_overlap)
                                  .id = TANDEM_OP_CAST};
 
     OK(tandem_tensor_reinterpret(x, TANDEM_I32, 0, 1, shape, NULL, &bits));
-    BAD(tandem_run(context, &op, &x, 1, &bits, 1));
+    BAD(tandem_run(context, &op, &x, 1, &bits, 1, NULL));
     expect_last_error("overlaps");
 }
 

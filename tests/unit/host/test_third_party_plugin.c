@@ -81,8 +81,8 @@ static enum tandem_status run(struct tandem_context *context, uint32_t device,
     }
     return id == TANDEM_OP_GEMM
                ? tandem_matmul(context, &options, a, a, c)
-               : tandem_run_on(context, device, &op, in,
-                               tandem_op_by_id(id)->input_count, &out, 1);
+               : tandem_run(context, &op, in, tandem_op_by_id(id)->input_count,
+                            &out, 1, TANDEM_RUN_ON(device));
 }
 
 /* Returns the backend of the device that the context selected. */
