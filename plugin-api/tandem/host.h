@@ -459,15 +459,15 @@ enum tandem_status tandem_tensor_residency(const struct tandem_tensor *tensor,
 
 struct tandem_run_options {
     size_t struct_size;
-    /* The device, or TANDEM_ANY_DEVICE: the library chooses.  A device that does
-     * not support the operator, or failed verification with it
-     * (tandem_profile_set_op_blocked), is TANDEM_UNSUPPORTED, and no other
-     * device is used. */
+    /* The device, or TANDEM_ANY_DEVICE: the library chooses.  If the device
+     * does not support the operator, or failed verification with it
+     * (tandem_profile_set_op_blocked), the call is TANDEM_UNSUPPORTED, and no
+     * other device is used. */
     uint32_t device;
     uint32_t flags; /* 0 */
 };
-/* A pointer to options with a device, for C only.  It is valid in the block that
- * contains it. */
+/* A pointer to options with a device, for C only.  It is valid in the block
+ * that contains it. */
 #define TANDEM_RUN_ON(number)                                                  \
     (&(const struct tandem_run_options){                                       \
         .struct_size = sizeof(struct tandem_run_options), .device = (number)})
@@ -659,6 +659,16 @@ tandem_explain_matmul(struct tandem_context *context,
                       const struct tandem_matmul_options *options,
                       struct tandem_tensor *a, struct tandem_tensor *b,
                       struct tandem_tensor *c, struct tandem_explanation *out);
+
+/* Writes an explanation as text: the operator, a line for each candidate with
+ * its predicted time and the parts of it, and "*" before the chosen one.
+ * TANDEM_EXPLANATION_TEXT_BYTES are enough; with fewer, a text that does not fit
+ * is TANDEM_INVALID_ARGUMENT. */
+#define TANDEM_EXPLANATION_TEXT_BYTES 4096u
+enum tandem_status
+tandem_explanation_text(struct tandem_context *context,
+                        const struct tandem_explanation *explanation,
+                        char *out_text, size_t bytes);
 
 /* Observer. Called in the thread that runs an operator, before it is launched
  * (after is false, measured_ns is 0) and after that. Several threads may call

@@ -112,6 +112,56 @@ TEST(test_operator_timing)
     BAD(tandem_context_set_timing(NULL, 1));
 }
 
+/* ---- text ---- */
+
+TEST(test_an_explanation_is_readable)
+{
+    struct tandem_explanation e = {.struct_size = sizeof e};
+    char text[TANDEM_EXPLANATION_TEXT_BYTES], *line;
+
+    OK(tandem_unary(context, TANDEM_OP_NEG, tx, ty));
+    OK(tandem_explain_last(context, &e));
+    OK(tandem_explanation_text(context, &e, text, sizeof text));
+    ck_assert_ptr_eq(strstr(text, "neg: "), text);
+    line = strstr(text, "\n* cpu:0 ");
+    ck_assert_ptr_nonnull(line);
+    ck_assert_ptr_nonnull(strstr(line, ": launch "));
+    ck_assert_ptr_nonnull(strstr(line, ", execute "));
+    ck_assert_ptr_nonnull(strstr(text, "\n  simulated:0 "));
+    ck_assert_ptr_null(strstr(text, "the program chose"));
+    unary_on(context, simulated, TANDEM_OP_NEG, tx, ty);
+    OK(tandem_explain_last(context, &e));
+    OK(tandem_explanation_text(context, &e, text, sizeof text));
+    ck_assert_ptr_nonnull(strstr(text, "the program chose"));
+    ck_assert_ptr_nonnull(strstr(text, "\n* simulated:0 "));
+    /* A candidate that cannot run it, and a time that was measured. */
+    e.candidates[0].status = TANDEM_UNSUPPORTED;
+    e.measured_ns = 2.5e6;
+    OK(tandem_explanation_text(context, &e, text, sizeof text));
+    ck_assert_ptr_nonnull(strstr(text, "  cpu:0    unsupported\n"));
+    ck_assert_ptr_nonnull(strstr(text, "measured: 2.5 ms\n"));
+    /* The longest text fits. */
+    for (uint32_t i = 0; i < TANDEM_MAX_DEVICES; i++) {
+        e.candidates[i] = e.candidates[1];
+        e.candidates[i].wait_ns = e.candidates[i].transfer_ns = 1e300;
+        e.candidates[i].launch_ns = e.candidates[i].execute_ns = 1e300;
+        e.candidates[i].download_ns = e.candidates[i].compile_ns = 1e300;
+        e.candidates[i].predicted_ns = 1e300;
+        e.candidates[i].calibrated = 0;
+    }
+    e.candidate_count = TANDEM_MAX_DEVICES;
+    e.elements = e.bytes = 1e300;
+    OK(tandem_explanation_text(context, &e, text, sizeof text));
+    BAD(tandem_explanation_text(context, &e, text, 200));
+    ck_assert_str_eq(text, "");
+    BAD(tandem_explanation_text(context, &e, text, 0));
+    BAD(tandem_explanation_text(context, &e, NULL, 100));
+    BAD(tandem_explanation_text(context, NULL, text, sizeof text));
+    BAD(tandem_explanation_text(NULL, &e, text, sizeof text));
+    e.candidate_count = TANDEM_MAX_DEVICES + 1;
+    BAD(tandem_explanation_text(context, &e, text, sizeof text));
+}
+
 /* ---- observers ---- */
 
 struct observed {
