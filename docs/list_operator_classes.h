@@ -248,7 +248,8 @@ static const char text_rotary_embedding[] =
 
 static const char text_gemm[] =
     "`tandem_matmul` also copies inputs whose strides this operator does not "
-    "take. The inputs are a `[m][k]` and b `[k][n]`, and the output is c `[m][n]`, "
+    "take. "
+    "The inputs are a `[m][k]` and b `[k][n]`, and the output is c `[m][n]`, "
     "each with an optional batch axis before the others. a and b have one "
     "dtype, "
     "c and bias the same or another one: f32, f16 or bf16. `struct "

@@ -327,6 +327,23 @@ enum tandem_status tandem_tensor_view(struct tandem_tensor *tensor,
                                       const int64_t *strides,
                                       struct tandem_tensor **out_view);
 
+/* [blocks: opens the device] Creates a tensor over a buffer of the program,
+ * which a device's plugin made (tandem_device_backend), for example from a
+ * cl_mem.  The tensor is row-major, begins at the buffer's first byte, and has
+ * the buffer's content: the program's work with the buffer must be complete.
+ * The buffer must outlive the tensor, and is the tensor's copy on that device.
+ * If another device or the host writes the tensor, tandem_tensor_prefetch
+ * brings the result to the buffer.  The program may use the buffer after
+ * tandem_context_synchronize, and frees it before tandem_context_destroy.
+ * TANDEM_UNSUPPORTED for a device that computes in the host's memory: use
+ * tandem_tensor_wrap. */
+enum tandem_status tandem_tensor_from_buffer(struct tandem_context *context,
+                                             uint32_t device,
+                                             struct tandem_buffer *buffer,
+                                             uint32_t dtype, uint32_t rank,
+                                             const int64_t *shape,
+                                             struct tandem_tensor **out_tensor);
+
 /* Like tandem_tensor_view, with another dtype.  byte_offset is the position of
  * element (0, ..., 0), in bytes from that of tensor, and must be aligned to the
  * view's elements in the memory. */
@@ -341,7 +358,8 @@ tandem_tensor_reinterpret(struct tandem_tensor *tensor, uint32_t dtype,
  *
  * Makes the content undefined, also if it was lost in an error: until the
  * memory is written again, it cannot be read and is not copied between
- * devices.  TANDEM_INVALID_ARGUMENT if the library must not write the memory. */
+ * devices.  TANDEM_INVALID_ARGUMENT if the library must not write the memory.
+ */
 enum tandem_status tandem_tensor_reset(struct tandem_tensor *tensor);
 /* Promises that the content never changes again, as that of weights.  Devices
  * may then keep copies of it in another layout, which makes products faster.
@@ -349,17 +367,18 @@ enum tandem_status tandem_tensor_reset(struct tandem_tensor *tensor);
  * tandem_tensor_reset and _rebind, are TANDEM_INVALID_ARGUMENT.  The tensor
  * must have content. */
 enum tandem_status tandem_tensor_set_constant(struct tandem_tensor *tensor);
-/* Lets the library call release(user) once when it no longer uses wrapped
- * memory: after the tensor and its views are destroyed, or the context is, and
- * no device work uses the memory.  Any thread that destroys them may be the
- * caller; that of the last DLPack tensor of the memory, too.  release must not
- * call the library.  It is not called if a device hangs that may still use the
- * memory.  TANDEM_INVALID_ARGUMENT if the memory has a callback or a DLPack
- * tensor already.  After an error, release is not called. */
+/* Lets the library call release(user) once when it no longer uses the program's
+ * memory, wrapped or a buffer: after the tensor and its views are destroyed, or
+ * the context is, and no device work uses the memory.  Any thread that destroys
+ * them may be the caller; that of the last DLPack tensor of the memory, too.
+ * release must not call the library.  It is not called if a device hangs that
+ * may still use the memory.  TANDEM_INVALID_ARGUMENT if the memory has a
+ * callback or a DLPack tensor already.  After an error, release is not called.
+ */
 enum tandem_status tandem_tensor_set_release(struct tandem_tensor *tensor,
                                              tandem_release_fn release,
                                              void *user);
-/* [blocks: until no device uses the old memory] Lets a wrapped tensor have other
+/* [blocks: until no device uses the old memory] Gives a wrapped tensor other
  * memory with the same dtype, shape and strides, whose content is valid.
  * memory is as in tandem_tensor_wrap.  Results that are not yet in the old
  * memory are lost: call tandem_tensor_sync before.  The release callback of the
@@ -372,10 +391,11 @@ enum tandem_status tandem_tensor_rebind(struct tandem_tensor *tensor,
  * host memory.  The structs are those of dlpack.h, of version 1 and, in the
  * functions _legacy, of versions before 1.
  *
- * tandem_tensor_from_dlpack wraps the memory of a DLPack tensor.  On success the
- * tensor owns `managed` and calls its deleter once, as tandem_tensor_set_release
- * calls release.  After an error the caller owns it.  Memory that is not the
- * host's, and element types that the library lacks, are TANDEM_UNSUPPORTED. */
+ * tandem_tensor_from_dlpack wraps the memory of a DLPack tensor.  On success
+ * the tensor owns `managed` and calls its deleter once, as
+ * tandem_tensor_set_release calls release.  After an error the caller owns it.
+ * Memory that is not the host's, and element types that the library lacks, are
+ * TANDEM_UNSUPPORTED. */
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 enum tandem_status
@@ -392,8 +412,9 @@ tandem_tensor_from_dlpack_legacy(struct tandem_context *context,
  * memory stays valid, except wrapped memory without a release callback, which
  * the program keeps valid.  The memory is that of the tensor: an operator that
  * writes the tensor may change it, and whoever writes it must then call
- * tandem_tensor_host_written.  A tensor that must not be written is marked read-only; in the
- * legacy struct, which has no such mark, it is TANDEM_UNSUPPORTED. */
+ * tandem_tensor_host_written.  A tensor that must not be written is marked
+ * read-only; in the legacy struct, which has no such mark, it is
+ * TANDEM_UNSUPPORTED. */
 enum tandem_status
 tandem_tensor_to_dlpack(struct tandem_tensor *tensor, uint64_t timeout_ns,
                         struct DLManagedTensorVersioned **out_managed);
@@ -662,8 +683,8 @@ tandem_explain_matmul(struct tandem_context *context,
 
 /* Writes an explanation as text: the operator, a line for each candidate with
  * its predicted time and the parts of it, and "*" before the chosen one.
- * TANDEM_EXPLANATION_TEXT_BYTES are enough; with fewer, a text that does not fit
- * is TANDEM_INVALID_ARGUMENT. */
+ * TANDEM_EXPLANATION_TEXT_BYTES are enough; with fewer, a text that does not
+ * fit is TANDEM_INVALID_ARGUMENT. */
 #define TANDEM_EXPLANATION_TEXT_BYTES 4096u
 enum tandem_status
 tandem_explanation_text(struct tandem_context *context,

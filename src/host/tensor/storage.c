@@ -62,8 +62,18 @@ struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
     return storage;
 }
 
+void storage_set_buffer(struct storage *storage, struct device *device,
+                        struct tandem_buffer *buffer)
+{
+    storage->lender = device;
+    storage->buffers[device->id] = buffer;
+    storage->current = device->bit;
+}
+
 void storage_free_buffer(struct storage *storage, uint32_t id)
 {
+    if (storage->lender != NULL && storage->lender->id == id)
+        return;
     if (storage->buffers[id] != NULL)
         storage->context->devices[id]->vtable->free(storage->buffers[id]);
     storage->buffers[id] = NULL;
@@ -85,6 +95,7 @@ static void storage_free(struct storage *storage)
     else if (!storage->wrapped)
         free(storage->host);
     free(storage->staging);
+    host_block_drop(storage->lent_block);
     handle_free(&storage_pool, storage);
 }
 
@@ -362,7 +373,7 @@ enum tandem_status storage_allocate_buffer(struct storage *storage,
 void storage_drop_device_copy(struct storage *storage, struct device *device)
 {
     if (!(storage->context->import_devices >> device->id & 1) ||
-        storage_is_zero_copy(storage, device) ||
+        storage_is_zero_copy(storage, device) || storage->lender == device ||
         !storage_is_importable(storage))
         return;
     storage_free_buffer(storage, device->id);

@@ -68,6 +68,11 @@ struct storage {
     /* The device whose pending work may still write the host copy, or NULL. */
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
+    /* The device whose buffer belongs to the program, or NULL.  Set at
+     * creation.  This buffer is never freed or replaced; its release callback
+     * is in lent_block. */
+    struct device *lender;
+    struct host_block *lent_block;
     /* Bit d is set if buffers[d] is the host copy, imported by device d. */
     _Atomic uint32_t imported;
     /* last_write[d] is the number of the last launch on device d that wrote
@@ -116,6 +121,9 @@ static inline void storage_unlock(struct storage *storage)
  * Needs no lock. */
 struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
                             void *wrapped);
+/* Lets a new storage use the program's buffer, which has its content. */
+void storage_set_buffer(struct storage *storage, struct device *device,
+                        struct tandem_buffer *buffer);
 /* Drops a reference and, if it was the last one, frees the storage, after the
  * calls that use it.  If device work may still use the host memory,
  * storages_free_pending frees it later. The lock must not be held. */
@@ -140,7 +148,8 @@ enum tandem_status storage_allocate_host(struct storage *storage);
 enum tandem_status storage_allocate_buffer(struct storage *storage,
                                            struct device *device);
 
-/* Frees the buffer of device `id`, if there is one. */
+/* Frees the buffer of device `id`, if there is one, but not that of the
+ * program. */
 void storage_free_buffer(struct storage *storage, uint32_t id);
 
 /* Returns true if the size, alignment and layout of the host copy allow the

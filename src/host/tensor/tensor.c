@@ -297,6 +297,45 @@ static enum tandem_status view_check(const struct tandem_tensor *tensor,
     return TANDEM_OK;
 }
 
+enum tandem_status tandem_tensor_from_buffer(struct tandem_context *context,
+                                             uint32_t device,
+                                             struct tandem_buffer *buffer,
+                                             uint32_t dtype, uint32_t rank,
+                                             const int64_t *shape,
+                                             struct tandem_tensor **out_tensor)
+{
+    struct tandem_tensor_desc desc;
+    struct storage *storage;
+    struct device *found;
+    uint64_t bytes;
+    enum tandem_status status;
+
+    if (out_tensor == NULL)
+        return argument_error("out_tensor: NULL");
+    *out_tensor = NULL;
+    status = context_check(context);
+    if (status == TANDEM_OK)
+        status = tensor_shape_check("tensor", dtype, rank, shape, &bytes);
+    if (status == TANDEM_OK && buffer == NULL)
+        status = argument_error("buffer: NULL");
+    if (status == TANDEM_OK)
+        status = device_get(context, device, &found);
+    if (status == TANDEM_OK)
+        status = device_open(found);
+    if (status != TANDEM_OK)
+        return status;
+    if (found->is_zero_copy)
+        return last_error_set(TANDEM_UNSUPPORTED,
+                              "buffer: %s computes in host memory: use "
+                              "tandem_tensor_wrap",
+                              found->label);
+    desc_fill(&desc, dtype, rank, shape, NULL);
+    storage = storage_new(context, bytes, NULL);
+    if (storage != NULL)
+        storage_set_buffer(storage, found, buffer);
+    return tensor_new(context, storage, &desc, "tensor", out_tensor);
+}
+
 enum tandem_status tandem_tensor_reinterpret(struct tandem_tensor *tensor,
                                              uint32_t dtype,
                                              int64_t byte_offset, uint32_t rank,

@@ -73,36 +73,35 @@ enum tandem_status tandem_tensor_set_constant(struct tandem_tensor *tensor)
 
 /* ---- memory of the caller ---- */
 
-static enum tandem_status wrapped_check(const struct tandem_tensor *tensor)
+static enum tandem_status release_set(struct storage *storage,
+                                      tandem_release_fn release, void *user)
 {
-    return tensor->storage->wrapped
-               ? TANDEM_OK
-               : argument_error("tensor: its memory belongs to the library; "
-                                "expected a wrapped tensor");
+    struct host_block **block =
+        storage->lender != NULL ? &storage->lent_block : &storage->block;
+
+    if (!storage->wrapped && storage->lender == NULL)
+        return argument_error("tensor: its memory belongs to the library; "
+                              "expected memory or a buffer of the program");
+    if (release == NULL)
+        return argument_error("release: NULL");
+    if (*block != NULL)
+        return argument_error("tensor: its memory already has a release "
+                              "callback, or was exported");
+    *block = host_block_new(release, user);
+    return *block != NULL ? TANDEM_OK
+                          : memory_error("no memory for a release callback");
 }
 
 enum tandem_status tandem_tensor_set_release(struct tandem_tensor *tensor,
                                              tandem_release_fn release,
                                              void *user)
 {
-    struct host_block *block;
     struct float_env host;
     enum tandem_status status = memory_lock(tensor, &host);
 
     if (status != TANDEM_OK)
         return status;
-    status = wrapped_check(tensor);
-    if (status == TANDEM_OK && release == NULL)
-        status = argument_error("release: NULL");
-    if (status == TANDEM_OK && tensor->storage->block != NULL)
-        status = argument_error("tensor: its memory already has a release "
-                                "callback, or was exported");
-    if (status == TANDEM_OK) {
-        block = host_block_new(release, user);
-        tensor->storage->block = block;
-        if (block == NULL)
-            status = memory_error("no memory for a release callback");
-    }
+    status = release_set(tensor->storage, release, user);
     tensor_unlock(tensor, host);
     return status;
 }
@@ -138,10 +137,10 @@ static enum tandem_status rebind_check(const struct tandem_tensor *tensor,
                                        const void *memory)
 {
     const struct storage *storage = tensor->storage;
-    enum tandem_status status = wrapped_check(tensor);
 
-    if (status != TANDEM_OK)
-        return status;
+    if (!storage->wrapped)
+        return argument_error("tensor: its memory belongs to the library; "
+                              "expected a wrapped tensor");
     if (storage->is_constant)
         return argument_error("tensor: it is constant");
     if (storage->references > 1)

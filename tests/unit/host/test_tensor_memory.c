@@ -257,6 +257,101 @@ TEST(test_other_tensors_are_not_rebound)
     OK(tandem_tensor_rebind(x, other));
 }
 
+/* ---- buffers of the program ---- */
+
+static const struct tandem_backend *plugin;
+static struct tandem_device *device;
+static struct tandem_stream *stream;
+
+static struct tandem_buffer *buffer_with(const float *content)
+{
+    struct tandem_buffer *buffer;
+
+    OK(tandem_device_backend(context, simulated, &plugin, &device));
+    if (stream == NULL)
+        OK(plugin->stream_create(device, 0, &stream));
+    OK(plugin->alloc(device, TANDEM_BYTES(sizeof data), &buffer));
+    OK(plugin->upload(stream, buffer, 0, content, sizeof data, 0));
+    OK(plugin->stream_synchronize(stream, TANDEM_TIMEOUT_INFINITE));
+    return buffer;
+}
+
+static void buffer_holds(struct tandem_buffer *buffer, float first)
+{
+    float values[N];
+
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    OK(plugin->download(stream, buffer, 0, values, sizeof values, 0,
+                        TANDEM_TIMEOUT_INFINITE));
+    for (int i = 0; i < N; i++)
+        ck_assert_float_eq(values[i], first * (float)(i + 1));
+}
+
+TEST(test_a_tensor_may_use_a_buffer_of_the_program)
+{
+    struct tandem_buffer *buffer = buffer_with(data);
+    struct tandem_tensor *x, *y = vector_new(context, N);
+    const int64_t shape[] = {N};
+    struct sim_counters before;
+    int released = 0;
+
+    OK(tandem_tensor_from_buffer(context, simulated, buffer, TANDEM_F32, 1,
+                                 shape, &x));
+    OK(tandem_tensor_set_release(x, count, &released));
+    before = counters_read(0);
+    unary_on(context, simulated, TANDEM_OP_NEG, x, y);
+    unary_on(context, simulated, TANDEM_OP_NEG, x, x);
+    ck_assert_uint_eq(counters_since(0, &before).upload_bytes, 0);
+    buffer_holds(buffer, -1);
+    reads(y, -1);
+    reads(x, -1);
+    /* Another device writes the tensor. */
+    unary_on(context, cpu, TANDEM_OP_ABS, x, x);
+    OK(tandem_tensor_prefetch(x, simulated));
+    buffer_holds(buffer, 1);
+    OK(tandem_tensor_write(x, other, sizeof other));
+    OK(tandem_tensor_set_constant(x));
+    unary_on(context, simulated, TANDEM_OP_NEG, x, y);
+    reads(y, -1);
+    before = counters_read(0);
+    tandem_tensor_destroy(x);
+    ck_assert_uint_eq(counters_since(0, &before).frees, 0);
+    ck_assert_int_eq(released, 1);
+    plugin->free(buffer);
+    plugin->stream_destroy(stream);
+}
+
+TEST(test_other_buffers_are_refused)
+{
+    struct tandem_buffer *buffer = buffer_with(data);
+    const int64_t shape[] = {N}, negative[] = {-1};
+    struct tandem_tensor *x;
+
+    BAD(tandem_tensor_from_buffer(NULL, simulated, buffer, TANDEM_F32, 1, shape,
+                                  &x));
+    BAD(tandem_tensor_from_buffer(context, 15, buffer, TANDEM_F32, 1, shape,
+                                  &x));
+    BAD(tandem_tensor_from_buffer(context, simulated, NULL, TANDEM_F32, 1,
+                                  shape, &x));
+    BAD(tandem_tensor_from_buffer(context, simulated, buffer, TANDEM_F32, 1,
+                                  negative, &x));
+    BAD(tandem_tensor_from_buffer(context, simulated, buffer, TANDEM_F32, 1,
+                                  shape, NULL));
+    FAILS(TANDEM_UNSUPPORTED,
+          tandem_tensor_from_buffer(context, cpu, buffer, TANDEM_F32, 1, shape,
+                                    &x));
+    expect_last_error("tandem_tensor_wrap");
+    ck_assert_ptr_null(x);
+    /* The plugin finds out that the buffer is too small. */
+    OK(tandem_tensor_from_buffer(context, simulated, buffer, TANDEM_F32, 1,
+                                 (int64_t[]){2 * N}, &x));
+    BAD(unary_status(context, simulated, TANDEM_OP_NEG, x,
+                     vector_new(context, 2 * N)));
+    tandem_tensor_destroy(x);
+    plugin->free(buffer);
+    plugin->stream_destroy(stream);
+}
+
 /* ---- views with another dtype ---- */
 
 TEST(test_a_view_may_have_another_dtype)
