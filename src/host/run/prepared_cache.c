@@ -40,14 +40,25 @@ static void gemm_key_floats(const struct tandem_op *op, double out[GEMM_FLOATS])
     out[GEMM_BETA] = gemm_factor(op->floats[GEMM_BETA]) != 0;
 }
 
+/* What distinguishes a call from others, besides the attributes.  Inputs come
+ * before outputs. */
+struct call_key {
+    uint64_t hash;
+    /* NULL and 0 for a scalar. */
+    const struct tandem_tensor_desc *descs[2 * TANDEM_MAX_OPERANDS];
+    uint32_t alignments[2 * TANDEM_MAX_OPERANDS];
+    uint32_t same_as_input[TANDEM_MAX_OPERANDS]; /* of the outputs */
+};
+
 /* Returns 1 + the input that the output is and may be, or 0. */
-static uint32_t same_input(const struct call *call, uint32_t output)
+static uint32_t same_input(const struct call *call, const struct call_key *key,
+                           uint32_t output)
 {
     const struct tandem_tensor_desc *out =
-        call_operand_desc(call, call->input_count + output);
+        key->descs[call->input_count + output];
 
     for (uint32_t i = 0; i < call->input_count; i++) {
-        const struct tandem_tensor_desc *input = call_operand_desc(call, i);
+        const struct tandem_tensor_desc *input = key->descs[i];
         const struct op_call checked = {.info = call->row,
                                         .op = call->op,
                                         .input_count = call->input_count};
@@ -61,24 +72,23 @@ static uint32_t same_input(const struct call *call, uint32_t output)
     return 0;
 }
 
-/* Returns the layout of an operand.  The alignment of a scalar is 0. */
-static struct tensor_layout operand_layout(const struct call *call, uint32_t i)
+/* Records operand i in the key, and returns the hash of its layout. */
+static uint64_t operand_key_fill(struct call_key *out, const struct call *call,
+                                 uint32_t i)
 {
     const struct tandem_tensor *tensor;
 
-    if (call->described != NULL)
-        return call->described[i].layout;
+    if (call->described != NULL) {
+        out->descs[i] = call_operand_desc(call, i);
+        out->alignments[i] = call->described[i].layout.alignment;
+        return call->described[i].layout.hash;
+    }
     tensor = i < call->input_count ? call->inputs[i]
                                    : call->outputs[i - call->input_count];
-    return tensor != NULL ? tensor->layout : (struct tensor_layout){0, 0};
+    out->descs[i] = tensor != NULL ? &tensor->desc : NULL;
+    out->alignments[i] = tensor != NULL ? tensor->layout.alignment : 0;
+    return tensor != NULL ? tensor->layout.hash : 0;
 }
-
-/* What distinguishes a call from others, besides the shapes and attributes. */
-struct call_key {
-    uint64_t hash;
-    uint32_t alignments[2 * TANDEM_MAX_OPERANDS]; /* 0 for a scalar */
-    uint32_t same_as_input[TANDEM_MAX_OPERANDS];  /* of the outputs */
-};
 
 static void call_key_fill(struct call_key *out, const struct call *call)
 {
@@ -87,19 +97,14 @@ static void call_key_fill(struct call_key *out, const struct call *call)
     uint64_t hash = hash_add(op->id | (uint64_t)op->flags << 32,
                              op->int_count | (uint64_t)op->float_count << 32);
 
-    for (uint32_t i = 0; i < call->input_count; i++) {
-        const struct tensor_layout layout = operand_layout(call, i);
-
-        out->alignments[i] = layout.alignment;
-        hash = hash_add(hash, layout.hash);
-    }
+    for (uint32_t i = 0; i < call->input_count; i++)
+        hash = hash_add(hash, operand_key_fill(out, call, i));
     for (uint32_t i = 0; i < call->output_count; i++) {
-        const struct tensor_layout layout =
-            operand_layout(call, call->input_count + i);
+        const uint64_t layout =
+            operand_key_fill(out, call, call->input_count + i);
 
-        out->alignments[call->input_count + i] = layout.alignment;
-        out->same_as_input[i] = same_input(call, i);
-        hash = hash_add(hash, layout.hash + out->same_as_input[i]);
+        out->same_as_input[i] = same_input(call, out, i);
+        hash = hash_add(hash, layout + out->same_as_input[i]);
     }
     for (uint32_t i = first_int_of_key(op); i < op->int_count; i++)
         hash = hash_add(hash, (uint64_t)op->ints[i]);
@@ -119,11 +124,11 @@ static void operand_describe(struct tandem_operand_desc *out,
 {
     const struct tandem_tensor_desc *desc;
 
-    if (key->alignments[i] == 0) {
+    desc = key->descs[i];
+    if (desc == NULL) {
         out->rank = SCALAR_RANK;
         return;
     }
-    desc = call_operand_desc(call, i);
     out->dtype = desc->dtype;
     out->rank = desc->rank;
     memcpy(out->shape, desc->shape, desc->rank * sizeof(*desc->shape));
@@ -140,9 +145,9 @@ static bool operand_matches(const struct tandem_operand_desc *from,
     const struct tandem_tensor_desc *desc;
     bool equal = true;
 
-    if (from->rank == SCALAR_RANK || key->alignments[i] == 0)
-        return from->rank == SCALAR_RANK && key->alignments[i] == 0;
-    desc = call_operand_desc(call, i);
+    desc = key->descs[i];
+    if (from->rank == SCALAR_RANK || desc == NULL)
+        return from->rank == SCALAR_RANK && desc == NULL;
     if (from->dtype != desc->dtype || from->rank != desc->rank ||
         from->alignment_bytes != key->alignments[i] ||
         (i >= call->input_count &&
