@@ -132,7 +132,7 @@ inputs_move_now(const struct placement_request *request, uint32_t mask,
 #define MAX_MOVES 4u
 
 /* Moves the inputs to the device.  Locks those alone that it moves. */
-static enum tandem_status inputs_move(const struct call *call,
+static enum tandem_status inputs_move(struct call *call,
                                       struct placement_request *request,
                                       struct device *device)
 {
@@ -197,7 +197,7 @@ static enum tandem_status outputs_add_writable_layouts(const struct call *call)
     return status;
 }
 
-enum tandem_status call_launch(const struct call *call,
+enum tandem_status call_launch(struct call *call,
                                struct placement_decision *decision,
                                struct device *device, struct enqueued *out)
 {

@@ -26,7 +26,7 @@ enum tandem_status call_enqueue(const struct call *call, struct device *device,
                                 struct enqueued *out);
 /* [may wait, up to HANG_DEADLINE]  Moves the operands to the device and
  * launches the call. */
-enum tandem_status call_launch(const struct call *call,
+enum tandem_status call_launch(struct call *call,
                                struct placement_decision *decision,
                                struct device *device, struct enqueued *out);
 /* Updates the operands' storages after a launch. */

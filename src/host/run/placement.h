@@ -16,9 +16,10 @@ enum tandem_status call_prepare_decision(struct call *call,
 void call_release(struct call *call, struct placement_decision *decision);
 
 /* Unlocks the operands and locks them again: alone the outputs and those in the
- * mask `alone`, shared the others.  Updates their locations.  If the locks
- * cannot be taken, the request has no operands any more, and the call ends. */
-enum tandem_status operands_relock(const struct call *call,
+ * mask `alone`, shared the others.  Updates their locations and, if a tensor
+ * was rebound meanwhile, the call's entry.  After an error the request has no
+ * operands any more, and the call ends. */
+enum tandem_status operands_relock(struct call *call,
                                    struct placement_request *request,
                                    uint32_t alone);
 /* Updates the locations of the request's operands from the storages, which must

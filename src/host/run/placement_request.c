@@ -133,17 +133,39 @@ static enum tandem_status operands_lock(struct placement_request *request,
     return TANDEM_OK;
 }
 
-enum tandem_status operands_relock(const struct call *call,
+/* Locks the operands of the call, and checks what other threads may have
+ * changed before: a rebound tensor with another alignment needs another entry.
+ * After an error the request has no operands. */
+static enum tandem_status operands_lock_call(struct call *call,
+                                             struct placement_request *request,
+                                             uint32_t alone)
+{
+    enum tandem_status status = operands_lock(request, alone);
+
+    if (status != TANDEM_OK)
+        return status;
+    status = call_check_handles(call);
+    if (status == TANDEM_OK && !prepared_entry_fits(call)) {
+        prepared_entry_put(call);
+        status = prepared_cache_find(call);
+    }
+    if (status == TANDEM_OK)
+        status = request_locate_operands(request);
+    if (status != TANDEM_OK) {
+        operands_unlock(request);
+        request->operand_count = 0;
+        return status;
+    }
+    request->run_cost = &call->entry->run_cost;
+    return TANDEM_OK;
+}
+
+enum tandem_status operands_relock(struct call *call,
                                    struct placement_request *request,
                                    uint32_t alone)
 {
-    enum tandem_status status;
-
     operands_unlock(request);
-    status = operands_lock(request, alone);
-    if (status == TANDEM_OK)
-        status = call_check_handles(call);
-    return status == TANDEM_OK ? request_locate_operands(request) : status;
+    return operands_lock_call(call, request, alone);
 }
 
 void call_release(struct call *call, struct placement_decision *decision)
@@ -190,7 +212,6 @@ enum tandem_status call_prepare_decision(struct call *call,
         return status;
     }
     request->workload = call->entry->workload;
-    request->run_cost = &call->entry->run_cost;
     decision->chosen = TANDEM_ANY_DEVICE;
     decision->forced = *out_forced != NULL;
     decision->measured_ns = 0;
@@ -199,11 +220,7 @@ enum tandem_status call_prepare_decision(struct call *call,
     memset(decision->status, TANDEM_UNSUPPORTED, sizeof(decision->status));
     decision->must_compile = 0;
     request->operand_count = operands_find(call, request->operands);
-    status = operands_lock(request, 0);
-    if (status == TANDEM_OK)
-        status = call_check_handles(call);
-    if (status == TANDEM_OK)
-        status = request_locate_operands(request);
+    status = operands_lock_call(call, request, 0);
     if (status != TANDEM_OK)
         call_release(call, decision);
     return status;

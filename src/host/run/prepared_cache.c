@@ -86,8 +86,8 @@ static uint64_t operand_key_fill(struct call_key *out, const struct call *call,
     tensor = i < call->input_count ? call->inputs[i]
                                    : call->outputs[i - call->input_count];
     out->descs[i] = tensor != NULL ? &tensor->desc : NULL;
-    out->alignments[i] = tensor != NULL ? tensor->layout.alignment : 0;
-    return tensor != NULL ? tensor->layout.hash : 0;
+    out->alignments[i] = tensor != NULL ? tensor->alignment : 0;
+    return tensor != NULL ? tensor->layout_hash : 0;
 }
 
 static void call_key_fill(struct call_key *out, const struct call *call)
@@ -470,6 +470,20 @@ enum tandem_status prepared_cache_find(struct call *call)
     pthread_mutex_unlock(&stripe->mutex);
     return entry != NULL ? call_check_memory(call)
                          : entry_add(call, &key, stripe);
+}
+
+bool prepared_entry_fits(const struct call *call)
+{
+    for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
+        const struct tandem_tensor *tensor =
+            i < call->input_count ? call->inputs[i]
+                                  : call->outputs[i - call->input_count];
+
+        if (tensor != NULL &&
+            tensor->alignment != call->entry->operands[i].alignment_bytes)
+            return false;
+    }
+    return true;
 }
 
 /* ---- devices ---- */

@@ -65,6 +65,9 @@ void prepared_cache_free(struct tandem_context *context, bool releases);
  * the call if it is new. */
 enum tandem_status prepared_cache_find(struct call *call);
 void prepared_entry_put(struct call *call);
+/* Returns true if the call's tensors still have the alignments of its entry.
+ * Their storages must be locked. */
+bool prepared_entry_fits(const struct call *call);
 
 /* Opens the device and prepares the call for it, unless that was done before.
  * Returns the plugin's reason if the device does not support the call. */

@@ -101,7 +101,11 @@ static struct tensor_layout layout_of(const struct storage *storage,
 
 void tensor_layout_update(struct tandem_tensor *tensor)
 {
-    tensor->layout = layout_of(tensor->storage, &tensor->desc);
+    const struct tensor_layout layout =
+        layout_of(tensor->storage, &tensor->desc);
+
+    tensor->layout_hash = layout.hash;
+    tensor->alignment = layout.alignment;
 }
 
 /* Creates a tensor, or a view if `kind` is "view", and takes over the caller's
@@ -125,7 +129,7 @@ static enum tandem_status tensor_new(struct tandem_context *context,
     tensor->serial = ++context->tensor_serial;
     tensor->desc = *desc;
     tensor->desc.buffer = (struct tandem_buffer *)storage;
-    tensor->layout = layout_of(storage, desc);
+    tensor_layout_update(tensor);
     tensor->elements = shape_elements(desc->rank, desc->shape);
     tensor->bytes = (uint64_t)tensor->elements * dtype_bytes(desc->dtype);
     tensor->contiguous = tensor_contiguous(desc);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tensor describes elements in a storage by dtype, shape and strides.  It
- * does not change; only its list links do, which the context's mutex guards. */
+ * does not change, except its list links, which the context's mutex guards, and
+ * its layout, which changes with the memory of the storage. */
 #ifndef TANDEM_HOST_TENSOR_TENSOR_H
 #define TANDEM_HOST_TENSOR_TENSOR_H
 
@@ -29,7 +30,10 @@ struct tandem_tensor {
     /* True if the tensor covers the whole storage, or is the strided tensor
      * that was created with the storage. */
     bool whole;
-    struct tensor_layout layout;
+    /* A struct tensor_layout.  Changes only while the storage is locked alone,
+     * but a call reads it also before it has the lock. */
+    _Atomic uint64_t layout_hash;
+    _Atomic uint32_t alignment;
     /* desc.buffer is the storage, for the checks of arguments. */
     struct tandem_tensor_desc desc;
 };

@@ -240,6 +240,64 @@ TEST(test_rebound_memory_keeps_its_gaps)
     }
 }
 
+struct racer {
+    struct tandem_tensor *x, *y;
+    uint32_t device;
+    int runs;
+};
+
+static void *race(void *user)
+{
+    struct racer *racer = user;
+
+    for (int i = 0; i < racer->runs; i++)
+        unary_on(context, racer->device, TANDEM_OP_NEG, racer->x, racer->y);
+    return NULL;
+}
+
+/* Each call of another thread sees the old memory or the new one, which is less
+ * aligned. */
+TEST(test_calls_race_with_rebinds)
+{
+    enum { ROUNDS = 3000 };
+    static _Alignas(64) float memory[2][N + 16];
+    struct tandem_tensor *x = vector_wrap(context, memory[0], N);
+    struct racer racers[2];
+    pthread_t threads[2];
+
+    count_up(memory[0], N);
+    count_up(memory[1] + 1, N);
+    for (uint32_t i = 0; i < 2; i++) {
+        racers[i] = (struct racer){x, vector_new(context, N),
+                                   i == 0 ? cpu : simulated, ROUNDS};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, race, &racers[i]),
+                         0);
+    }
+    for (int i = 0; i < ROUNDS; i++)
+        OK(tandem_tensor_rebind(x, i % 2 ? memory[0] : memory[1] + 1));
+    for (uint32_t i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        reads(racers[i].y, -1);
+    }
+}
+
+/* So do calls that race with tandem_tensor_reset and _set_constant: they are
+ * done before, or fail. */
+TEST(test_calls_race_with_resets)
+{
+    struct tandem_tensor *x = vector_with(data), *y = vector_with(data);
+    struct racer racer = {x, y, simulated, 1000};
+    pthread_t thread;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, race, &racer), 0);
+    for (int i = 0; i < 1000; i++)
+        OK(tandem_tensor_reset(y));
+    OK(tandem_tensor_set_constant(x));
+    pthread_join(thread, NULL);
+    unary_on(context, cpu, TANDEM_OP_NEG, x, y);
+    reads(y, -1);
+}
+
 TEST(test_other_tensors_are_not_rebound)
 {
     struct tandem_tensor *x = vector_wrap(context, data, N), *view;
