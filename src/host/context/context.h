@@ -92,6 +92,7 @@ struct tandem_context {
     atomic_bool is_observed;         /* true if `observer` is not NULL */
     _Atomic double predicted_now_ns; /* virtual clock of the chooser, from 0 */
     _Atomic uint64_t tensor_serial;  /* serial number of the newest tensor */
+    _Atomic uint64_t rebinds;        /* number of tensors that were rebound */
     struct prepared_cache *prepared_cache;
 
     pthread_mutex_t mutex; /* guards the fields below */

@@ -31,6 +31,7 @@ struct call {
      * the cache records that the call uses it. */
     struct prepared_entry *entry;
     _Atomic(struct prepared_entry *) *entry_use;
+    uint64_t rebinds; /* context->rebinds before the entry was searched */
 };
 
 /* Checks the tensors' handles. */

@@ -454,6 +454,7 @@ enum tandem_status prepared_cache_find(struct call *call)
     struct prepared_entry *entry;
 
     call->entry = NULL;
+    call->rebinds = call->context->rebinds;
     if (call->op->struct_size != sizeof(*call->op))
         status = operator_check(call->op, &row);
     if (status == TANDEM_OK && !attributes_are_readable(call))
@@ -474,6 +475,8 @@ enum tandem_status prepared_cache_find(struct call *call)
 
 bool prepared_entry_fits(const struct call *call)
 {
+    if (call->rebinds == call->context->rebinds)
+        return true;
     for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
         const struct tandem_tensor *tensor =
             i < call->input_count ? call->inputs[i]

@@ -130,6 +130,7 @@ static enum tandem_status storage_rebind(struct tandem_tensor *tensor,
     *out_old = storage->block;
     storage->block = NULL;
     tensor_layout_update(tensor);
+    context->rebinds++;
     return TANDEM_OK;
 }
 
