@@ -263,6 +263,25 @@ TEST(test_a_shared_tensor_is_everywhere_and_costs_no_transfer)
     ck_assert_uint_eq(residency(b), all);
 }
 
+/* A constant is shared like other tensors, and not written. */
+TEST(test_a_constant_is_shared)
+{
+    const struct pair pair = pair_new();
+    struct tandem_tensor *a = vector_new(pair.context, SHARED);
+    struct tandem_tensor *b = vector_new(pair.context, SHARED);
+    const uint32_t all = TANDEM_RESIDENT_HOST | 1u << pair.cpu | 1u << pair.gpu;
+
+    numbers_write(a, 1);
+    OK(tandem_tensor_set_constant(a));
+    negate(&pair, pair.gpu, a, b);
+    ck_assert_uint_eq(residency(a), all);
+    content_check(b, 1, -1);
+    negate(&pair, pair.cpu, a, b);
+    content_check(b, 1, -1);
+    BAD(unary_status(pair.context, pair.gpu, TANDEM_OP_NEG, b, a));
+    content_check(a, 1, 1);
+}
+
 int main(void)
 {
     TCase *tests = opencl_case_new("unified");

@@ -303,7 +303,7 @@ enum tandem_status storage_allocate_host(struct storage *storage)
 bool storage_is_importable(const struct storage *storage)
 {
     return storage->host != NULL && storage->bytes >= IMPORT_BYTES &&
-           !storage_is_unwritable(storage) && !storage->has_gaps &&
+           !storage->read_only && !storage->has_gaps &&
            (uintptr_t)storage->host % PAGE_BYTES == 0 &&
            (!storage->wrapped || storage->bytes % IMPORT_UNIT == 0);
 }
@@ -337,6 +337,16 @@ static void buffer_import(struct storage *storage, struct device *device)
                 device->label, plugin_reply_error(device->vtable));
 }
 
+/* Seals a new buffer that has the content of a constant, because it is the host
+ * copy. */
+static enum tandem_status buffer_seal_constant(const struct storage *storage,
+                                               const struct device *device)
+{
+    if (storage->is_constant && storage_is_zero_copy(storage, device))
+        (void)device->vtable->buffer_seal(storage->buffers[device->id]);
+    return TANDEM_OK;
+}
+
 enum tandem_status storage_allocate_buffer(struct storage *storage,
                                            struct device *device)
 {
@@ -351,7 +361,7 @@ enum tandem_status storage_allocate_buffer(struct storage *storage,
     storage->last_write[device->id] = 0;
     buffer_import(storage, device);
     if (*buffer != NULL)
-        return TANDEM_OK;
+        return buffer_seal_constant(storage, device);
     if (device->is_zero_copy) {
         status = storage_allocate_host(storage);
         if (status != TANDEM_OK)
@@ -363,7 +373,7 @@ enum tandem_status storage_allocate_buffer(struct storage *storage,
                                        TANDEM_BYTES(storage->bytes), buffer);
     }
     if (status == TANDEM_OK)
-        return TANDEM_OK;
+        return buffer_seal_constant(storage, device);
     *buffer = NULL;
     return device_call_failed(device, status,
                               device->is_zero_copy ? "importing host memory"
