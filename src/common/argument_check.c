@@ -47,10 +47,11 @@ static enum tandem_status check_attribute_limit(const struct op_call *call,
 }
 
 /* Checks that all operands and attributes are present and that each operand's
- * dtype, rank and shape is valid. The outputs may be unknown. Counts the NULL
- * inputs in call->scalars. */
+ * dtype, rank and shape is valid. Without has_outputs, the outputs are unknown.
+ * Counts the NULL inputs in call->scalars. */
 static enum tandem_status check_operands(struct op_call *call,
-                                         const struct op_class *class)
+                                         const struct op_class *class,
+                                         bool has_outputs)
 {
     const struct operator_info *row = call->info;
     bool takes_scalars = class->scalars && row->inputs > 1;
@@ -62,10 +63,12 @@ static enum tandem_status check_operands(struct op_call *call,
             "%u%s and %u",
             row->name, call->input_count, call->output_count, most,
             class->variadic ? " or fewer" : "", row->outputs);
-    if (call->inputs == NULL && row->inputs > 0)
-        return argument_error("%s: the array of inputs is NULL", row->name);
+    if ((call->inputs == NULL && row->inputs > 0) ||
+        (call->outputs == NULL && has_outputs))
+        return argument_error("%s: the array of %s is NULL", row->name,
+                              call->inputs == NULL ? "inputs" : "outputs");
     const uint32_t known =
-        call->input_count + (call->outputs != NULL ? call->output_count : 0);
+        call->input_count + (has_outputs ? call->output_count : 0);
     for (uint32_t i = 0; i < known; i++) {
         const struct tandem_tensor_desc *tensor = op_call_operand(call, i);
         if (tensor == NULL && i < call->input_count && takes_scalars) {
@@ -231,10 +234,7 @@ enum tandem_status check_op(const struct tandem_op *op,
     if (status != TANDEM_OK)
         return status;
     const struct op_class *class = op_class_get(call.info->op_class);
-    status = check_operands(&call, class);
-    if (status == TANDEM_OK && outputs == NULL)
-        status =
-            argument_error("%s: the array of outputs is NULL", call.info->name);
+    status = check_operands(&call, class, true);
     if (status == TANDEM_OK && class->check != NULL)
         status = class->check(&call);
     if (status == TANDEM_OK)
@@ -261,7 +261,7 @@ enum tandem_status infer_op(const struct tandem_op *op,
     if (status != TANDEM_OK)
         return status;
     const struct op_class *class = op_class_get(call.info->op_class);
-    status = check_operands(&call, class);
+    status = check_operands(&call, class, false);
     if (status == TANDEM_OK && class->check != NULL)
         status = class->check(&call);
     for (uint32_t i = 0; i < output_count && status == TANDEM_OK; i++) {
