@@ -184,13 +184,13 @@ struct exported {
         struct DLManagedTensorVersioned versioned;
         struct DLManagedTensor legacy;
     } managed;
-    struct host_block *block;
+    struct memory_owners *owners;
     int64_t shape[TANDEM_MAX_RANK], strides[TANDEM_MAX_RANK];
 };
 
 static void exported_free(struct exported *exported)
 {
-    host_block_drop(exported->block);
+    memory_owners_drop(exported->owners);
     free(exported);
 }
 
@@ -228,16 +228,16 @@ static void dlpack_fill(struct dlpack_tensor *out, struct exported *exported,
 
 /* Adds an owner to the storage's host memory. */
 static enum tandem_status host_memory_share(struct storage *storage,
-                                            struct host_block **out_block)
+                                            struct memory_owners **out_owners)
 {
-    if (storage->block == NULL)
-        storage->block =
-            host_block_new(storage->wrapped ? NULL : free,
-                           storage->wrapped ? NULL : storage->host);
-    if (storage->block == NULL)
+    if (storage->host_owners == NULL)
+        storage->host_owners =
+            memory_owners_new(storage->wrapped ? NULL : free,
+                              storage->wrapped ? NULL : storage->host);
+    if (storage->host_owners == NULL)
         return memory_error("no memory for a DLPack tensor");
-    host_block_keep(storage->block);
-    *out_block = storage->block;
+    memory_owners_add(storage->host_owners);
+    *out_owners = storage->host_owners;
     return TANDEM_OK;
 }
 
@@ -258,7 +258,7 @@ static enum tandem_status export_begin(struct tandem_tensor *tensor,
         return memory_error("no memory for a DLPack tensor");
     status = tensor_lock(tensor, true, HANG_DEADLINE, out_host);
     if (status == TANDEM_OK) {
-        status = host_memory_share(tensor->storage, &exported->block);
+        status = host_memory_share(tensor->storage, &exported->owners);
         if (status != TANDEM_OK)
             tensor_unlock(tensor, *out_host);
     }

@@ -90,12 +90,12 @@ static void storage_free(struct storage *storage)
         storage->writable_layouts = first->next;
         free(first);
     }
-    if (storage->block != NULL)
-        host_block_drop(storage->block);
+    if (storage->host_owners != NULL)
+        memory_owners_drop(storage->host_owners);
     else if (!storage->wrapped)
         free(storage->host);
     free(storage->staging);
-    host_block_drop(storage->lent_block);
+    memory_owners_drop(storage->buffer_owners);
     handle_free(&storage_pool, storage);
 }
 
@@ -171,15 +171,17 @@ enum tandem_status storage_check_writable(const struct storage *storage,
     return TANDEM_OK;
 }
 
-static bool host_is_in_use(const struct storage *storage)
+/* Returns true if device work may use memory that the storage's end releases.
+ * Plugins keep their own buffers until their work has ended. */
+static bool memory_is_in_use(const struct storage *storage)
 {
     const struct tandem_context *context = storage->context;
 
     for (uint32_t i = 0; i < context->device_count; i++) {
         const struct device *device = context->devices[i];
 
-        /* A hung device may later resume work that uses the host copy. */
-        if ((storage->host_used >> i & 1) &&
+        /* A hung device may later resume work that uses the memory. */
+        if (((storage->host_used >> i & 1) || storage->lender == device) &&
             (device->busy || device->hung || device->lost_with_pending_work))
             return true;
     }
@@ -197,7 +199,7 @@ void storage_release(struct storage *storage)
     if (storage_lock(storage, true, HANG_DEADLINE) != TANDEM_OK)
         return;
     storage_unlock(storage);
-    if (storage->host_used == 0 || !host_is_in_use(storage)) {
+    if (!memory_is_in_use(storage)) {
         storage_free(storage);
         return;
     }
@@ -216,7 +218,7 @@ static struct storage *pending_remove(struct tandem_context *context)
     while (*link != NULL) {
         struct storage *storage = *link;
 
-        if (host_is_in_use(storage)) {
+        if (memory_is_in_use(storage)) {
             link = &storage->next;
         } else {
             *link = storage->next;

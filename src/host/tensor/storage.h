@@ -13,7 +13,7 @@
 #include "common/tensor_desc.h"
 #include "host/context/context.h"
 #include "host/device/stream.h"
-#include "host/tensor/host_block.h"
+#include "host/tensor/memory_owners.h"
 
 /* Maximum number of times that a storage's migration credits are halved. */
 #define MAX_CREDIT_HALVINGS 20u
@@ -48,8 +48,8 @@ struct storage {
 
     struct storage *next; /* next in context->pending_free */
     char *host;           /* host copy of the content; NULL before allocation */
-    /* The owner of `host`, if it has a release callback or other owners. */
-    struct host_block *block;
+    /* Those of `host`, if it has a release callback or was exported. */
+    struct memory_owners *host_owners;
     char *staging; /* temporary download target if has_gaps, or NULL */
     struct writable_layout *writable_layouts;
 
@@ -69,14 +69,14 @@ struct storage {
     struct device *host_writer;
     struct tandem_buffer *buffers[TANDEM_MAX_DEVICES];
     /* The device whose buffer belongs to the program, or NULL.  Set at
-     * creation.  This buffer is never freed or replaced; its release callback
-     * is in lent_block. */
+     * creation.  This buffer is never freed or replaced. */
     struct device *lender;
-    struct host_block *lent_block;
+    /* Those of this buffer, if it has a release callback. */
+    struct memory_owners *buffer_owners;
     /* Bit d is set if buffers[d] is the host copy, imported by device d. */
     _Atomic uint32_t imported;
     /* last_write[d] is the number of the last launch on device d that wrote
-     * buffers[d], or 0 if there is none. */
+     * buffers[d]; 0 means that none did. */
     uint64_t last_write[TANDEM_MAX_DEVICES];
 
     /* The next fields are for predictions.  Calls that share the lock may
@@ -125,8 +125,9 @@ struct storage *storage_new(struct tandem_context *context, uint64_t bytes,
 void storage_set_buffer(struct storage *storage, struct device *device,
                         struct tandem_buffer *buffer);
 /* Drops a reference and, if it was the last one, frees the storage, after the
- * calls that use it.  If device work may still use the host memory,
- * storages_free_pending frees it later. The lock must not be held. */
+ * calls that use it.  If device work may still use the host memory or the
+ * program's buffer, storages_free_pending frees it later. The lock must not be
+ * held. */
 void storage_release(struct storage *storage);
 /* Frees the storages in context->pending_free that no device work uses.  Needs
  * no lock. */

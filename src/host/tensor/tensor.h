@@ -10,7 +10,7 @@
 
 #define MAX_TENSOR_ALIGNMENT 64u
 
-/* What prepared operators need to know of a tensor, besides its desc. */
+/* Properties of a tensor that distinguish prepared operators. */
 struct tensor_layout {
     uint64_t hash; /* of dtype, shape, strides and alignment */
     /* Alignment of the first element on every device, in bytes: at most 64, and

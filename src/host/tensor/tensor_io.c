@@ -141,7 +141,7 @@ enum tandem_status tandem_tensor_host_written(struct tandem_tensor *tensor)
     status = tensor_lock(tensor, true, HANG_DEADLINE, &host);
     if (status != TANDEM_OK)
         return status;
-    if (!tensor->storage->wrapped && tensor->storage->block == NULL)
+    if (!tensor->storage->wrapped && tensor->storage->host_owners == NULL)
         status = argument_error("tensor: its memory belongs to the library; "
                                 "expected a wrapped or exported tensor");
     else if (tensor->storage->is_constant)

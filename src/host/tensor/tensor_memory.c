@@ -76,20 +76,21 @@ enum tandem_status tandem_tensor_set_constant(struct tandem_tensor *tensor)
 static enum tandem_status release_set(struct storage *storage,
                                       tandem_release_fn release, void *user)
 {
-    struct host_block **block =
-        storage->lender != NULL ? &storage->lent_block : &storage->block;
+    struct memory_owners **owners = storage->lender != NULL
+                                        ? &storage->buffer_owners
+                                        : &storage->host_owners;
 
     if (!storage->wrapped && storage->lender == NULL)
         return argument_error("tensor: its memory belongs to the library; "
                               "expected memory or a buffer of the program");
     if (release == NULL)
         return argument_error("release: NULL");
-    if (*block != NULL)
+    if (*owners != NULL)
         return argument_error("tensor: its memory already has a release "
                               "callback, or was exported");
-    *block = host_block_new(release, user);
-    return *block != NULL ? TANDEM_OK
-                          : memory_error("no memory for a release callback");
+    *owners = memory_owners_new(release, user);
+    return *owners != NULL ? TANDEM_OK
+                           : memory_error("no memory for a release callback");
 }
 
 enum tandem_status tandem_tensor_set_release(struct tandem_tensor *tensor,
@@ -107,10 +108,10 @@ enum tandem_status tandem_tensor_set_release(struct tandem_tensor *tensor,
 }
 
 /* Moves the storage, which is locked, to other memory of the caller.  Sets
- * *out_old to the block of the old memory, or NULL. */
+ * *out_old to the owners of the old memory, or NULL. */
 static enum tandem_status storage_rebind(struct tandem_tensor *tensor,
                                          char *memory,
-                                         struct host_block **out_old)
+                                         struct memory_owners **out_old)
 {
     struct storage *storage = tensor->storage;
     struct tandem_context *context = storage->context;
@@ -125,10 +126,12 @@ static enum tandem_status storage_rebind(struct tandem_tensor *tensor,
             storage_free_buffer(storage, i);
     }
     storage_note_host_write(storage);
-    storage->host = memory - tensor->desc.byte_offset;
-    storage->address = (uint64_t)(uintptr_t)storage->host;
-    *out_old = storage->block;
-    storage->block = NULL;
+    if (storage->bytes > 0) {
+        storage->host = memory - tensor->desc.byte_offset;
+        storage->address = (uint64_t)(uintptr_t)storage->host;
+    }
+    *out_old = storage->host_owners;
+    storage->host_owners = NULL;
     tensor_layout_update(tensor);
     context->rebinds++;
     return TANDEM_OK;
@@ -158,16 +161,16 @@ static enum tandem_status rebind_check(const struct tandem_tensor *tensor,
 enum tandem_status tandem_tensor_rebind(struct tandem_tensor *tensor,
                                         void *memory)
 {
-    struct host_block *old = NULL;
+    struct memory_owners *old = NULL;
     struct float_env host;
     enum tandem_status status = memory_lock(tensor, &host);
 
     if (status != TANDEM_OK)
         return status;
     status = rebind_check(tensor, memory);
-    if (status == TANDEM_OK && tensor->storage->bytes > 0)
+    if (status == TANDEM_OK)
         status = storage_rebind(tensor, memory, &old);
     tensor_unlock(tensor, host);
-    host_block_drop(old);
+    memory_owners_drop(old);
     return status;
 }

@@ -298,6 +298,18 @@ TEST(test_calls_race_with_resets)
     reads(y, -1);
 }
 
+TEST(test_an_empty_tensor_is_rebound)
+{
+    const int64_t shape[] = {0};
+    struct tandem_tensor *x;
+    int released = 0;
+
+    OK(tandem_tensor_wrap(context, NULL, TANDEM_F32, 1, shape, NULL, 0, &x));
+    OK(tandem_tensor_set_release(x, count, &released));
+    OK(tandem_tensor_rebind(x, other));
+    ck_assert_int_eq(released, 1);
+}
+
 TEST(test_other_tensors_are_not_rebound)
 {
     struct tandem_tensor *x = vector_wrap(context, data, N), *view;
@@ -375,6 +387,28 @@ TEST(test_a_tensor_may_use_a_buffer_of_the_program)
     tandem_tensor_destroy(x);
     ck_assert_uint_eq(counters_since(0, &before).frees, 0);
     ck_assert_int_eq(released, 1);
+    plugin->free(buffer);
+    plugin->stream_destroy(stream);
+}
+
+/* The simulated device has not yet read the buffer when the tensor is
+ * destroyed. */
+TEST(test_a_buffer_in_use_is_released_later)
+{
+    struct tandem_buffer *buffer = buffer_with(data);
+    struct tandem_tensor *x, *y = vector_new(context, N);
+    const int64_t shape[] = {N};
+    int released = 0;
+
+    OK(tandem_tensor_from_buffer(context, simulated, buffer, TANDEM_F32, 1,
+                                 shape, &x));
+    OK(tandem_tensor_set_release(x, count, &released));
+    unary_on(context, simulated, TANDEM_OP_NEG, x, y);
+    tandem_tensor_destroy(x);
+    ck_assert_int_eq(released, 0);
+    OK(tandem_context_synchronize(context, TANDEM_TIMEOUT_INFINITE));
+    ck_assert_int_eq(released, 1);
+    reads(y, -1);
     plugin->free(buffer);
     plugin->stream_destroy(stream);
 }
