@@ -410,8 +410,8 @@ tandem_tensor_from_dlpack_legacy(struct tandem_context *context,
  * without a copy.  The caller or its consumer calls the deleter once, in any
  * thread, also after the tensor or the context is destroyed; until then the
  * memory stays valid, except wrapped memory without a release callback, which
- * the program keeps valid.  The memory is that of the tensor: an operator that
- * writes the tensor may change it, and whoever writes it must then call
+ * the program keeps valid.  Both use the same memory: an operator that writes
+ * the tensor may change it, and a consumer that writes it must then call
  * tandem_tensor_host_written.  A tensor that must not be written is marked
  * read-only; in the legacy struct, which has no such mark, it is
  * TANDEM_UNSUPPORTED. */
@@ -597,11 +597,13 @@ struct tandem_op_answer {
 
 /* [blocks: opens devices] Asks whether and how fast a device runs an operator.
  * With TANDEM_ANY_DEVICE, asks all devices that the library would choose from,
- * and answers for the one with the shortest predicted time.  An alignment of 0
- * stands for that of a tensor in the library's memory, 64 bytes.  A later call
+ * only one if the context forces it, and answers for the one with the shortest
+ * predicted time.  An alignment of 0 or above 64 bytes stands for that of a
+ * tensor in the library's memory, 64 bytes.  A later call
  * with such tensors is not checked and planned again.  The caller sets
  * out_answer->struct_size.  Returns TANDEM_UNSUPPORTED if no device that was
- * asked supports the operator, with the reason of the last one. */
+ * asked supports the operator, with the reason of the last one, and
+ * TANDEM_NO_DEVICE if there was none to ask. */
 enum tandem_status
 tandem_op_query(struct tandem_context *context, uint32_t device,
                 const struct tandem_op *op,

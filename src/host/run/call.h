@@ -61,6 +61,15 @@ struct call_descs {
     const struct tandem_tensor_desc *inputs[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *outputs[TANDEM_MAX_OPERANDS];
 };
+/* Returns the tensor of operand i of a call with tensors, or NULL for a
+ * scalar. */
+static inline const struct tandem_tensor *
+call_operand_tensor(const struct call *call, uint32_t i)
+{
+    return i < call->input_count ? call->inputs[i]
+                                 : call->outputs[i - call->input_count];
+}
+
 /* Returns the description of operand i of the call, or NULL for a scalar. */
 static inline const struct tandem_tensor_desc *
 call_operand_desc(const struct call *call, uint32_t i)
@@ -69,8 +78,7 @@ call_operand_desc(const struct call *call, uint32_t i)
 
     if (call->described != NULL)
         return call->described[i].is_scalar ? NULL : &call->described[i].desc;
-    tensor = i < call->input_count ? call->inputs[i]
-                                   : call->outputs[i - call->input_count];
+    tensor = call_operand_tensor(call, i);
     return tensor != NULL ? &tensor->desc : NULL;
 }
 

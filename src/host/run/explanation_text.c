@@ -10,7 +10,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 struct text {
     char *out;
@@ -85,12 +84,35 @@ static void append_candidate(struct text *text,
            candidate->calibrated ? "" : "; default costs");
 }
 
+static void explanation_append(struct text *text,
+                               const struct tandem_context *context,
+                               const struct tandem_explanation *explanation)
+{
+    append(text, "%s: %.0f elements, %.0f bytes read and written%s\n",
+           operator_name(explanation->op), explanation->elements,
+           explanation->bytes,
+           explanation->forced ? "; the program chose the device" : "");
+    for (uint32_t i = 0; i < explanation->candidate_count; i++) {
+        const struct tandem_candidate *candidate = &explanation->candidates[i];
+
+        if (candidate->device < context->device_count)
+            append_candidate(text, explanation, candidate,
+                             context->devices[candidate->device]->label);
+    }
+    if (explanation->measured_ns > 0) {
+        append(text, "measured: ");
+        append_time(text, explanation->measured_ns);
+        append(text, "\n");
+    }
+}
+
 enum tandem_status
 tandem_explanation_text(struct tandem_context *context,
                         const struct tandem_explanation *explanation,
                         char *out_text, size_t bytes)
 {
     struct text text = {out_text, bytes, 0};
+    struct float_env host;
     enum tandem_status status = context_check(context);
 
     if (status == TANDEM_OK && explanation == NULL)
@@ -109,22 +131,9 @@ tandem_explanation_text(struct tandem_context *context,
                            explanation->candidate_count, TANDEM_MAX_DEVICES);
     if (status != TANDEM_OK)
         return status;
-    append(&text, "%s: %.0f elements, %.0f bytes read and written%s\n",
-           operator_name(explanation->op), explanation->elements,
-           explanation->bytes,
-           explanation->forced ? "; the program chose the device" : "");
-    for (uint32_t i = 0; i < explanation->candidate_count; i++) {
-        const struct tandem_candidate *candidate = &explanation->candidates[i];
-
-        if (candidate->device < context->device_count)
-            append_candidate(&text, explanation, candidate,
-                             context->devices[candidate->device]->label);
-    }
-    if (explanation->measured_ns > 0) {
-        append(&text, "measured: ");
-        append_time(&text, explanation->measured_ns);
-        append(&text, "\n");
-    }
+    host = float_env_enter();
+    explanation_append(&text, context, explanation);
+    float_env_leave(host);
     if (text.used < bytes)
         return TANDEM_OK;
     out_text[0] = '\0';

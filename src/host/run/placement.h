@@ -12,6 +12,10 @@
 enum tandem_status call_prepare_decision(struct call *call,
                                          struct placement_decision *decision,
                                          struct device **out_forced);
+/* Sets *out_forced to the device that the call or the context requires, or to
+ * NULL if any device may run the call.  Enumerates devices if necessary. */
+enum tandem_status forced_device_resolve(const struct call *call,
+                                         struct device **out_forced);
 /* Unlocks the operands, and returns the call's entry to the cache. */
 void call_release(struct call *call, struct placement_decision *decision);
 

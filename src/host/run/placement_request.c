@@ -177,10 +177,8 @@ void call_release(struct call *call, struct placement_decision *decision)
 
 /* ---- devices ---- */
 
-/* Sets *out_forced to the device that the call or the context requires, or to
- * NULL if any device may run the call.  Enumerates devices if necessary. */
-static enum tandem_status forced_device_resolve(struct call *call,
-                                                struct device **out_forced)
+enum tandem_status forced_device_resolve(const struct call *call,
+                                         struct device **out_forced)
 {
     struct tandem_context *context = call->context;
     const enum tandem_status status = forced_device_find(context);

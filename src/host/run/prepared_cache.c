@@ -40,8 +40,8 @@ static void gemm_key_floats(const struct tandem_op *op, double out[GEMM_FLOATS])
     out[GEMM_BETA] = gemm_factor(op->floats[GEMM_BETA]) != 0;
 }
 
-/* What distinguishes a call from others, besides the attributes.  Inputs come
- * before outputs. */
+/* The operands of a call as far as they distinguish it from other calls. Inputs
+ * come before outputs. */
 struct call_key {
     uint64_t hash;
     /* NULL and 0 for a scalar. */
@@ -83,8 +83,7 @@ static uint64_t operand_key_fill(struct call_key *out, const struct call *call,
         out->alignments[i] = call->described[i].layout.alignment;
         return call->described[i].layout.hash;
     }
-    tensor = i < call->input_count ? call->inputs[i]
-                                   : call->outputs[i - call->input_count];
+    tensor = call_operand_tensor(call, i);
     out->descs[i] = tensor != NULL ? &tensor->desc : NULL;
     out->alignments[i] = tensor != NULL ? tensor->alignment : 0;
     return tensor != NULL ? tensor->layout_hash : 0;
@@ -478,9 +477,7 @@ bool prepared_entry_fits(const struct call *call)
     if (call->rebinds == call->context->rebinds)
         return true;
     for (uint32_t i = 0; i < call->input_count + call->output_count; i++) {
-        const struct tandem_tensor *tensor =
-            i < call->input_count ? call->inputs[i]
-                                  : call->outputs[i - call->input_count];
+        const struct tandem_tensor *tensor = call_operand_tensor(call, i);
 
         if (tensor != NULL &&
             tensor->alignment != call->entry->operands[i].alignment_bytes)

@@ -6,8 +6,8 @@
 #include "common/last_error.h"
 #include "common/prepared_call.h"
 #include "common/struct_size.h"
-#include "host/device/device_name.h"
 #include "host/run/launch.h"
+#include "host/run/placement.h"
 #include "host/run/prepared_cache.h"
 
 #include <string.h>
@@ -136,9 +136,11 @@ static enum tandem_status devices_ask(const struct call *call, uint32_t mask,
                                       struct tandem_op_answer *out)
 {
     struct tandem_context *context = call->context;
-    enum tandem_status result = last_error_set(
-        TANDEM_NO_DEVICE, "%s: no usable device is left", call->row->name);
+    enum tandem_status result = TANDEM_NO_DEVICE;
 
+    if (mask == 0)
+        return last_error_set(result, "%s: no usable device is left",
+                              call->row->name);
     for (uint32_t i = 0; i < context->device_count; i++) {
         struct tandem_op_answer answer;
         enum tandem_status status;
@@ -165,35 +167,38 @@ static enum tandem_status devices_find(const struct call *call,
                                        uint32_t *out_mask)
 {
     struct tandem_context *context = call->context;
-    struct device *device;
-    enum tandem_status status;
+    struct device *forced;
+    const enum tandem_status status = forced_device_resolve(call, &forced);
 
-    if (call->device == TANDEM_ANY_DEVICE) {
-        status = devices_enumerate(context, context->backend_count);
-        *out_mask = chooser_eligible_candidates(
-            context, call->entry->workload.cost_class,
-            context->usable & ~context->op_blocked[call->op->id]);
+    if (status != TANDEM_OK)
         return status;
-    }
-    status = device_get(context, call->device, &device);
-    if (status == TANDEM_OK)
-        *out_mask = 1u << device->id;
-    return status;
+    *out_mask = forced != NULL
+                    ? 1u << forced->id
+                    : chooser_eligible_candidates(
+                          context, call->entry->workload.cost_class,
+                          context->usable & ~context->op_blocked[call->op->id]);
+    return TANDEM_OK;
 }
 
-static enum tandem_status question_answer(struct call *call, bool compile,
-                                          struct tandem_op_answer *out)
+static enum tandem_status
+question_answer(struct call *call,
+                const struct tandem_operand_desc *const *outputs, bool compile,
+                struct tandem_op_answer *out)
 {
-    const struct float_env host = float_env_enter();
     struct tandem_op_answer answer;
     uint32_t mask;
-    enum tandem_status status = devices_find(call, &mask);
+    enum tandem_status status = prepared_cache_find(call);
 
+    if (status != TANDEM_OK)
+        return status;
+    status = same_as_input_check(call, outputs);
+    if (status == TANDEM_OK)
+        status = devices_find(call, &mask);
     if (status == TANDEM_OK)
         status = devices_ask(call, mask, compile, &answer);
     if (status == TANDEM_OK)
         struct_size_fill(out, &answer, sizeof(answer));
-    float_env_leave(host);
+    prepared_entry_put(call);
     return status;
 }
 
@@ -207,6 +212,7 @@ enum tandem_status tandem_op_query(
 {
     struct described_operand operands[2 * TANDEM_MAX_OPERANDS];
     struct call call;
+    struct float_env host;
     enum tandem_status status =
         call_init_question(&call, context, device, op, inputs != NULL,
                            input_count, outputs != NULL, output_count);
@@ -217,15 +223,12 @@ enum tandem_status tandem_op_query(
         status = out_struct_check("out_answer", "tandem_op_answer", out_answer);
     if (status == TANDEM_OK)
         status = operands_describe(&call, operands, inputs, outputs);
-    if (status == TANDEM_OK)
-        status = prepared_cache_find(&call);
     if (status != TANDEM_OK)
         return status;
-    status = same_as_input_check(&call, outputs);
-    if (status == TANDEM_OK)
-        status =
-            question_answer(&call, flags & TANDEM_QUERY_COMPILE, out_answer);
-    prepared_entry_put(&call);
+    host = float_env_enter();
+    status = question_answer(&call, outputs, flags & TANDEM_QUERY_COMPILE,
+                             out_answer);
+    float_env_leave(host);
     return status;
 }
 
@@ -238,6 +241,7 @@ enum tandem_status tandem_op_infer(
         inferred[TANDEM_MAX_OPERANDS];
     const struct tandem_tensor_desc *pointers[TANDEM_MAX_OPERANDS];
     const struct operator_info *row;
+    struct float_env host;
     enum tandem_status status = operator_check(op, &row);
 
     if (status != TANDEM_OK)
@@ -254,8 +258,11 @@ enum tandem_status tandem_op_infer(
             return argument_error("%s: output %u: NULL", row->name, i);
         inferred[i] = (struct tandem_tensor_desc){.dtype = outputs[i]->dtype};
     }
-    if (status == TANDEM_OK)
+    if (status == TANDEM_OK) {
+        host = float_env_enter();
         status = infer_op(op, pointers, input_count, inferred, output_count);
+        float_env_leave(host);
+    }
     for (uint32_t i = 0; i < output_count && status == TANDEM_OK; i++) {
         *outputs[i] = (struct tandem_operand_desc){.dtype = inferred[i].dtype,
                                                    .rank = inferred[i].rank};

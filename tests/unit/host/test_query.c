@@ -7,6 +7,7 @@
 
 #include "support.h"
 
+#include <fenv.h>
 #include <string.h>
 
 static struct tandem_context *context;
@@ -210,6 +211,19 @@ TEST(test_any_device_means_the_fastest)
                             400);
 }
 
+/* The context's device answers, even if another one is faster. */
+TEST(test_a_forced_device_answers)
+{
+    const struct tandem_operand_desc x = operand(TANDEM_F32, 4096, 0);
+    struct tandem_op_answer answer;
+
+    for (uint32_t device = cpu; device <= simulated; device++) {
+        OK(tandem_context_force_device(context, device));
+        OK(ask(TANDEM_ANY_DEVICE, TANDEM_OP_RELU, &x, &x, 0, &answer));
+        ck_assert_uint_eq(answer.device, device);
+    }
+}
+
 TEST(test_in_place_is_part_of_the_question)
 {
     const struct tandem_operand_desc x = operand(TANDEM_F32, 64, 0);
@@ -237,6 +251,33 @@ TEST(test_in_place_is_part_of_the_question)
     same.same_as_input = 1;
     same.shape[0] = 63;
     BAD(ask(cpu, TANDEM_OP_RELU, &x, &same, 0, &answer));
+}
+
+/* A program may let floating-point exceptions trap. */
+TEST(test_answers_do_not_trap)
+{
+    const struct tandem_operand_desc x = {
+        .dtype = TANDEM_F32, .rank = 1, .shape = {7}, .strides = {1}};
+    const struct tandem_operand_desc *in = &x;
+    struct tandem_operand_desc y = {0}, *inferred = &y;
+    const struct tandem_operand_desc *out = &y;
+    int64_t ints[5] = {0};
+    double floats[] = {-0.75, 0, 1.37};
+    const struct tandem_op resize = {.struct_size = sizeof resize,
+                                     .id = TANDEM_OP_RESIZE,
+                                     .int_count = 5,
+                                     .ints = ints,
+                                     .float_count = 3,
+                                     .floats = floats};
+    struct tandem_op_answer answer = {.struct_size = sizeof answer};
+
+    feenableexcept(FE_INEXACT | FE_INVALID | FE_DIVBYZERO);
+    OK(tandem_op_infer(&resize, &in, 1, &inferred, 1));
+    OK(tandem_op_query(context, TANDEM_ANY_DEVICE, &resize, &in, 1, &out, 1, 0,
+                       &answer));
+    ck_assert_int_eq(fedisableexcept(FE_ALL_EXCEPT),
+                     FE_INEXACT | FE_INVALID | FE_DIVBYZERO);
+    ck_assert_int_eq(y.shape[0], 9);
 }
 
 TEST(test_invalid_questions_have_no_answer)
