@@ -15,7 +15,7 @@ enum { LAYERS = 3, TENSORS = 96, EPOCH_BATCH = 64 };
 static const int64_t units[LAYERS + 1] = {DIGIT_PIXELS, 256, 128,
                                           DIGIT_CLASSES};
 
-/* What one layer learns, and what Adam keeps of it: [0] is the weight,
+/* The parameters of one layer and Adam's state for them: [0] is the weight,
  * inputs x outputs, [1] the bias. */
 struct layer {
     struct tandem_tensor *weight_transposed;

@@ -64,7 +64,8 @@ static struct tandem_tensor *operand_wrap(const struct gemm_case *gemm_case,
     return tensor;
 }
 
-/* Returns the size of an axis, counted from the last; 1 if there is none. */
+/* Returns the size of an axis, counted from the last, or 1 if the operand has
+ * fewer axes. */
 static int64_t axis_size(const struct operand_layout *operand_layout,
                          uint32_t from_last)
 {

@@ -266,7 +266,7 @@ void log_forget(void)
 void log_capture(void *user, enum tandem_log_level level, const char *message)
 {
     (void)user;
-    /* Whether OpenBLAS knows the processor depends on the machine. */
+    /* OpenBLAS does not know the processor of every machine. */
     if (strstr(message, "GEMM is slow") != NULL)
         return;
     pthread_mutex_lock(&log_mutex);
